@@ -1,0 +1,177 @@
+"""The one node type of the IR: immutable and hash-consed, so equal means identical."""
+
+from __future__ import annotations
+
+import struct
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.dtype import DType
+from loopwright_core.ir.ops import Op
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """An extent known at launch, between `lo` and `hi` (both included)."""
+
+    name: str
+    lo: int
+    hi: int
+
+
+Extent: TypeAlias = int | Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Memory of one dtype, contiguous in row-major order of `shape`.
+
+    In a user's graph `slot` is unique in the process; in a kernel AST slots are 0, 1, 2, ...
+    by first use: loads in evaluation order, a store's target after its value.
+    """
+
+    slot: int
+    shape: tuple[Extent, ...]
+
+
+class UOp:
+    """`UOp(op, dtype, src, arg)`. Building an existing node returns that very node."""
+
+    __slots__ = ("__weakref__", "_shape", "arg", "dtype", "op", "src")
+
+    op: Op
+    dtype: DType
+    src: tuple[UOp, ...]
+    arg: Any
+    _shape: Any
+
+    def __new__(
+        cls, op: Op, dtype: DType, src: tuple[UOp, ...] = (), arg: Any = None
+    ) -> UOp:
+        key = (op, dtype, src, arg if type(arg) in _PLAIN else _key(arg))
+        ref = _nodes.get(key)
+        if ref is not None:
+            found = ref()
+            if found is not None:
+                return found
+        node = object.__new__(cls)
+        node.op, node.dtype, node.src, node.arg, node._shape = op, dtype, src, arg, None
+        _nodes[key] = _Ref(node, key)
+        return node
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Nothing: a node found again must stay as it is."""
+
+    def replace(self, src: tuple[UOp, ...]) -> UOp:
+        """This node over other sources."""
+        return self if src == self.src else UOp(self.op, self.dtype, src, self.arg)
+
+    def toposort(self, gate: Callable[[UOp], bool] | None = None) -> list[UOp]:
+        """Every node below and this one, sources first, each once; `gate` False stops descent."""
+        return toposort((self,), gate)
+
+    def __repr__(self) -> str:
+        arg = "" if self.arg is None else f", {self.arg}"
+        return f"<{self.op.name} {self.dtype}{arg} of {len(self.src)}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a UOp is not pickled: send the kernel's text form or rebuild it")
+
+
+_PLAIN = frozenset({int, str, type(None)})
+
+
+class _Ref(weakref.ref[UOp]):
+    __slots__ = ("key",)
+    key: Any
+
+    def __new__(cls, node: UOp, key: Any) -> _Ref:
+        return super().__new__(cls, node, _forget)
+
+    def __init__(self, node: UOp, key: Any) -> None:
+        super().__init__(node, _forget)
+        self.key = key
+
+
+def _forget(ref: Any, _pop: Any = None) -> None:
+    if _nodes.get(ref.key) is ref:
+        del _nodes[ref.key]
+
+
+_nodes: dict[Any, _Ref] = {}
+
+
+def _key(arg: Any) -> Any:
+    """Tells 1 from 1.0 and True, and -0.0 from 0.0; all NaNs of one payload are one."""
+    if type(arg) is float:
+        return ("f", struct.pack("<d", arg))
+    if type(arg) is bool:
+        return ("b", arg)
+    return arg
+
+
+def toposort(roots: Iterable[UOp], gate: Callable[[UOp], bool] | None = None) -> list[UOp]:
+    """Every node reachable from `roots`, sources first, in a fixed order, each once."""
+    seen: set[UOp] = set()
+    order: list[UOp] = []
+    for root in roots:
+        stack: list[tuple[UOp, bool]] = [(root, False)]
+        while stack:
+            node, done = stack.pop()
+            if done:
+                order.append(node)
+                continue
+            if node in seen:
+                continue
+            seen.add(node)
+            stack.append((node, True))
+            if gate is None or gate(node):
+                for s in reversed(node.src):
+                    if s not in seen:
+                        stack.append((s, False))
+    return order
+
+
+def const(value: bool | int | float, dtype: DType) -> UOp:
+    """A constant of that dtype; a vector dtype gives the broadcast of it."""
+    scalar = dtype.scalar
+    if scalar.is_float:
+        value = float(value)
+    elif scalar.is_bool:
+        value = bool(value)
+    else:
+        value = int(value)
+    node = UOp(Op.CONST, scalar, (), value)
+    return node if dtype.lanes == 1 else UOp(Op.BROADCAST, dtype, (node,))
+
+
+def extent_uop(extent: Extent) -> UOp:
+    """An int or a Variable as an index value."""
+    if isinstance(extent, Variable):
+        return UOp(Op.VAR, dt.index, (), extent)
+    return UOp(Op.CONST, dt.index, (), int(extent))
+
+
+TRUE = UOp(Op.CONST, dt.bool_, (), True)
+FALSE = UOp(Op.CONST, dt.bool_, (), False)
+
+
+def rebuild(
+    roots: Iterable[UOp], change: Callable[[UOp, tuple[UOp, ...]], UOp | None]
+) -> Iterator[UOp]:
+    """Each root after one bottom-up walk: `change(old, new sources)`, None keeps the node."""
+    roots = tuple(roots)
+    done: dict[UOp, UOp] = {}
+    for node in toposort(roots):
+        src = tuple([done[s] for s in node.src])
+        new = change(node, src)
+        done[node] = node.replace(src) if new is None else new
+    return (done[r] for r in roots)
+
+
+def substitute(roots: Iterable[UOp], mapping: dict[UOp, UOp]) -> tuple[UOp, ...]:
+    """The roots with nodes exchanged; what a replacement contains is not walked again."""
+    return tuple(rebuild(roots, lambda node, src: mapping.get(node)))

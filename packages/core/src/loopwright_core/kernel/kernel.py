@@ -1,0 +1,62 @@
+"""A kernel: what is computed (body over dims) and how it runs (schedule)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import UOp
+from loopwright_core.kernel.dims import Dim
+from loopwright_core.kernel.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """`body` is a level-2 SINK of STOREs over DIM leaves; no optimization touches it.
+
+    `dims`: output dims in nest order, then each reduce's. `shared`: values that indexing met at
+    several index tuples, each entry the tuple of its instances (for KEEP: v0, v1, ...).
+    """
+
+    name: str
+    body: UOp
+    dims: tuple[Dim, ...]
+    schedule: Schedule
+    shared: tuple[tuple[UOp, ...], ...] = ()
+
+    def with_schedule(self, schedule: Schedule) -> Kernel:
+        """The same body under another schedule."""
+        return replace(self, schedule=schedule)
+
+    def dim(self, name: str) -> Dim:
+        """The dim of that name. Raises KeyError."""
+        for d in self.dims:
+            if d.name == name:
+                return d
+        raise KeyError(name)
+
+    @cached_property
+    def nodes(self) -> tuple[UOp, ...]:
+        """The body's nodes, sources first."""
+        return tuple(self.body.toposort())
+
+    @cached_property
+    def buffers(self) -> tuple[UOp, ...]:
+        """One BUFFER node per slot, by slot."""
+        found = {n.arg.slot: n for n in self.nodes if n.op is Op.BUFFER}
+        return tuple(found[s] for s in sorted(found))
+
+
+def buffer_name(slot: int) -> str:
+    """A, B, ..., Z, AA, AB, ... for slots 0, 1, ...
+
+    >>> buffer_name(0), buffer_name(25), buffer_name(26)
+    ('A', 'Z', 'AA')
+    """
+    name = ""
+    slot += 1
+    while slot:
+        slot, digit = divmod(slot - 1, 26)
+        name = chr(65 + digit) + name
+    return name

@@ -1,0 +1,86 @@
+"""The schedule: how a kernel's dims run, as one small immutable value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from loopwright_core.kernel.dims import Axis, AxisKind, Dim
+
+Arg = tuple[str | int | tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Opt:
+    """One scheduling step; `str(opt)` is the text users write: `UPCAST i 4`.
+
+    `amount` 0 is the whole axis. `arg` holds what ORDER, STAGE, KEEP, PREFETCH and TC say beyond.
+    """
+
+    op: str
+    axis: str = ""
+    amount: int | None = None
+    arg: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        words = [self.op]
+        if self.axis:
+            words.append(self.axis)
+        if self.amount is not None:
+            words.append(str(self.amount))
+        return " ".join([*words, *self.arg])
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A copy of what one access touches inside axis `at` (an axis name, e.g. `k/1024`).
+
+    `access` is `B`, `B.1`, ... for a load, the buffer's name for a store, or `v0`, `v1`, ... for a
+    KEEP value. `layout`: the axes of the local buffer, outermost first; `order`: the copy's own
+    loops, outermost first; both name axes inside `at`. Empty: the schedule's order.
+    `mode` is "panel", "halo" or "keep". `at` "" is outside every loop.
+    """
+
+    access: str
+    at: str
+    mode: str = "panel"
+    layout: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """`axes` in nest order, outermost first; expanded axes have no place and stand last.
+
+    `opts` is the list that made it, for replay and display. `prefetch`: (access, steps) pairs.
+    `nt_stores`: buffer names stored around the cache. `stream`: (axis name, pages) pairs.
+    """
+
+    axes: tuple[Axis, ...]
+    stages: tuple[Stage, ...] = ()
+    opts: tuple[Opt, ...] = ()
+    prefetch: tuple[tuple[str, int], ...] = ()
+    nt_stores: tuple[str, ...] = ()
+    tensor_core: str | None = None
+    no_locals: bool = False
+
+    def of_dim(self, dim: str) -> tuple[Axis, ...]:
+        """The axes of one dim, outermost stride first."""
+        return tuple(sorted((a for a in self.axes if a.dim == dim), key=lambda a: -a.stride))
+
+    def with_axes(self, axes: tuple[Axis, ...]) -> Schedule:
+        """The same schedule over other axes, loop-kind axes first."""
+        loops = [a for a in axes if not a.kind.is_expanded]
+        return replace(self, axes=(*loops, *(a for a in axes if a.kind.is_expanded)))
+
+    def __str__(self) -> str:
+        return " · ".join(map(str, self.opts))
+
+
+def initial_schedule(dims: tuple[Dim, ...], has_local: bool = False) -> Schedule:
+    """One axis per dim in the order given: LOOP (GLOBAL where the target has workgroups), REDUCE."""
+    outer = AxisKind.GLOBAL if has_local else AxisKind.LOOP
+    return Schedule(
+        tuple(
+            Axis(d.name, 1, d.size, AxisKind.REDUCE if d.is_reduce else outer) for d in dims
+        )
+    )

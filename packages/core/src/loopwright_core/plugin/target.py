@@ -1,0 +1,59 @@
+"""What the optimizer and the lowering know of a device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from loopwright_core.ir.dtype import DType
+from loopwright_core.ir.ops import Op
+
+
+@dataclass(frozen=True)
+class Target:
+    """All that opt and lower may ask about a device; frozen, hashable by `key`.
+
+    An op or dtype that is not listed is decomposed to ones that are, or refused.
+
+    arith: dtypes with arithmetic of their own; a dtype in `storage` alone is loaded, stored and
+        BITCAST to the unsigned integer of its width, and computed in float32.
+    ops: level-3 elementwise ops the renderer accepts.
+    vector_bytes: widths of a SIMD value in bytes, ascending; () = scalars only.
+    registers: SIMD registers; caches: bytes of L1d, L2, L3 per core (0: absent).
+    threads: worker threads one launch may use.
+    """
+
+    name: str
+    arch: str
+    arith: frozenset[DType]
+    storage: frozenset[DType]
+    ops: frozenset[Op]
+    has_fma: bool = True
+    vector_bytes: tuple[int, ...] = ()
+    registers: int = 16
+    threads: int = 1
+    caches: tuple[int, int, int] = (32 << 10, 1 << 20, 0)
+    max_upcast: int = 16
+    max_buffers: int | None = None
+    has_local: bool = False
+    has_shared: bool = False
+    shared_bytes: int = 0
+    max_threads: int = 1
+    local_max: tuple[int, ...] | None = None
+    global_max: tuple[int, ...] | None = None
+    subgroup: int = 1
+    has_images: bool = False
+    tensor_cores: tuple[object, ...] = ()
+    features: frozenset[str] = field(default_factory=frozenset)
+
+    def lanes(self, dtype: DType) -> tuple[int, ...]:
+        """Lane counts a VECTOR axis over that dtype may have, ascending."""
+        return tuple(n for w in self.vector_bytes if (n := w // dtype.itemsize) > 1)
+
+    @property
+    def key(self) -> str:
+        """Everything a kernel's text may depend on, as text."""
+        parts = [self.name, self.arch, f"fma={self.has_fma}", f"vec={self.vector_bytes}"]
+        parts += [f"ops={sorted(o.name for o in self.ops)}"]
+        parts += [f"arith={sorted(d.name for d in self.arith)}"]
+        parts += [f"regs={self.registers}", f"threads={self.threads}", f"caches={self.caches}"]
+        return ";".join(parts)
