@@ -40,13 +40,16 @@ class Buffer:
 class UOp:
     """`UOp(op, dtype, src, arg)`. Building an existing node returns that very node."""
 
-    __slots__ = ("__weakref__", "_shape", "arg", "dtype", "op", "src")
+    __slots__ = ("__weakref__", "_affine", "_bounds", "_order", "_shape", "arg", "dtype", "op", "src")
 
     op: Op
     dtype: DType
     src: tuple[UOp, ...]
     arg: Any
     _shape: Any
+    _affine: Any  # memo of ir/affine.py
+    _order: Any  # memo of ir/affine.py
+    _bounds: Any  # memo of ir/bounds.py
 
     def __new__(
         cls, op: Op, dtype: DType, src: tuple[UOp, ...] = (), arg: Any = None
@@ -59,6 +62,7 @@ class UOp:
                 return found
         node = object.__new__(cls)
         node.op, node.dtype, node.src, node.arg, node._shape = op, dtype, src, arg, None
+        node._affine = node._order = node._bounds = None
         _nodes[key] = _Ref(node, key)
         return node
 
