@@ -90,7 +90,7 @@ class Selection:
                 return p.fix
         close = difflib.get_close_matches(name.lower(), self._devices, 1)
         if close:
-            return f"did you mean {close[0]!r}?"
+            return f"say {close[0]!r}"
         fixes = dict.fromkeys(p.fix for p in others if p.fix)
         if fixes:
             return "; ".join(fixes)
