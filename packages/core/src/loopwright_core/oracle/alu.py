@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,7 @@ def apply(
         return np.asarray(compute(op, dtype, tuple(src_dtypes), arg)(*arrays))
 
 
-@lru_cache(maxsize=None)
+@cache
 def compute(op: Op, dtype: DType, src_dtypes: tuple[DType, ...], arg: Any = None) -> Fn:
     """A function from the sources' values to the result; call it under np.errstate(all="ignore").
 

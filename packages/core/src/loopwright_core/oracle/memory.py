@@ -45,3 +45,66 @@ def flat(node: UOp, buffers: Mapping[int, Array], variables: Mapping[str, int]) 
     if not found.flags.c_contiguous:
         fail(VerifyError, f"buffer {slot} is not contiguous", fix="np.ascontiguousarray")
     return found.reshape(-1)
+
+
+class Cells:
+    """One array of a level-3 program, with every access checked.
+
+    `written` marks the initialised elements of a local array (None: all are). `owner` is, for
+    buffers that several threads write, 1 + the thread that wrote each element (0: none yet).
+    """
+
+    __slots__ = ("data", "is_writable", "name", "owner", "size", "written")
+
+    def __init__(self, name: str, data: Array, is_writable: bool, is_local: bool = False) -> None:
+        self.name, self.data, self.is_writable = name, data, is_writable
+        self.size = int(data.size)
+        self.written: Array | None = np.zeros(self.size, np.bool_) if is_local else None
+        self.owner: Array | None = None
+
+    def forget(self) -> None:
+        """A local array as it is where it is declared: uninitialised."""
+        if self.written is not None:
+            self.written[:] = False
+
+    def check(self, where: str, offsets: Any) -> None:
+        """Raises VerifyError where an offset lies outside the array."""
+        if np.any((offsets < 0) | (offsets >= self.size)):
+            reached = np.atleast_1d(offsets).tolist()
+            fail(
+                VerifyError,
+                f"{where} reaches offset {reached} of {self.name}, which has {self.size} elements",
+            )
+
+    def read(self, where: str, offsets: Any, thread: int) -> Any:
+        """The elements at one offset or an array of them."""
+        self.check(where, offsets)
+        if self.written is not None and not np.all(self.written[offsets]):
+            fail(VerifyError, f"{where} reads {self.name} at {offsets} before anything wrote it")
+        if self.owner is not None:
+            writer = self.owner[offsets]
+            if np.any((writer != 0) & (writer != thread + 1)):
+                fail(
+                    VerifyError,
+                    f"{where}: thread {thread} reads {self.name} at {offsets}, "
+                    "which another thread writes in the same phase",
+                )
+        return self.data[offsets]
+
+    def write(self, where: str, offsets: Any, value: Any, thread: int) -> None:
+        """Set the elements at one offset or an array of them."""
+        self.check(where, offsets)
+        if not self.is_writable:
+            fail(VerifyError, f"{where} writes {self.name}, a parameter that is only read")
+        if self.written is not None:
+            self.written[offsets] = True
+        if self.owner is not None:
+            writer = self.owner[offsets]
+            if np.any((writer != 0) & (writer != thread + 1)):
+                fail(
+                    VerifyError,
+                    f"{where}: thread {thread} writes {self.name} at {offsets}, "
+                    "which another thread writes too",
+                )
+            self.owner[offsets] = thread + 1
+        self.data[offsets] = value

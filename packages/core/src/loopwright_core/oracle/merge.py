@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ def identity(combine: str, dtypes: Sequence[DType]) -> Arrays:
     return tuple(constant(n) for n in COMBINES[combine].identity(tuple(dtypes)))
 
 
-@lru_cache(maxsize=None)
+@cache
 def merging(combine: str, dtypes: tuple[DType, ...]) -> Callable[[Sequence[Any]], list[Any]]:
     """`merge` as a function of the values (earlier..., later...)."""
     earlier = tuple(UOp(Op.VAR, d, (), ("earlier", k)) for k, d in enumerate(dtypes))

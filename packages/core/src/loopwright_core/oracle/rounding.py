@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,7 @@ def _float_to_int(x: Any, dtype: DType) -> Any:
     return np.where(above, dtype.numpy.type(high), np.where(below, dtype.numpy.type(low), inside))
 
 
-@lru_cache(maxsize=None)
+@cache
 def cast(dtype: DType, src: DType) -> Fn:
     """CAST from one scalar dtype to another."""
     to = dtype.numpy
