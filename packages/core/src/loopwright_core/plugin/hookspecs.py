@@ -23,7 +23,6 @@ from loopwright_core.plugin.device import Device
 from loopwright_core.plugin.target import Target
 from loopwright_core.program.program import Program
 
-
 # A spec has no body to return from: pluggy reads its signature and never calls it.
 # mypy: disable-error-code="empty-body"
 
@@ -76,7 +75,7 @@ def loopwright_strategies() -> list[Any]:
 
 @hookspec
 def loopwright_actions(kernel: Kernel, target: Target) -> list[Opt]:
-    """Further moves for the search from this kernel's schedule; collected, illegal ones drop out."""
+    """Further moves for the search from this kernel's schedule; collected, illegal ones go."""
 
 
 @hookspec(firstresult=True)
