@@ -23,7 +23,7 @@ Coefficients = dict[UOp, int]
 MAX_FACTORS = 8
 MAX_TERMS = 64
 
-_LINEAR = frozenset({Op.ADD, Op.SUB, Op.NEG, Op.MUL})
+LINEAR = frozenset({Op.ADD, Op.SUB, Op.NEG, Op.MUL})
 _LEAF_RANK = {Op.DIM: 0, Op.RANGE: 1, Op.SPECIAL: 2, Op.VAR: 3}
 
 
@@ -78,7 +78,8 @@ def _make_key(u: UOp) -> tuple[Any, ...]:
     elif rank == 1:
         label = (arg.id, arg.name) if hasattr(arg, "id") else (0, repr(arg))
     elif u.src:
-        label = u.src[0]._order[1]
+        named = [s for s in u.src if s.op is not Op.CONST] or u.src
+        label = named[0]._order[1]
     else:
         label = (0, repr(arg))
     text = f"{u.op.name} {u.dtype.name} {arg!r}".encode()
@@ -104,7 +105,7 @@ def linear(u: UOp) -> tuple[Coefficients, int]:
 
     Linear in the number of nodes: coefficients flow from `u` down, each node visited once.
     """
-    order = u.toposort(_is_linear)
+    order = u.toposort(is_linear)
     coefs: Coefficients = {u: 1}
     constant = 0
     leaves: Coefficients = {}
@@ -115,7 +116,7 @@ def linear(u: UOp) -> tuple[Coefficients, int]:
         op, src = node.op, node.src
         if op is Op.CONST:
             constant += c * node.arg
-        elif not _is_linear(node):
+        elif not is_linear(node):
             leaves[node] = c
         elif op is Op.ADD:
             coefs[src[0]] = coefs.get(src[0], 0) + c
@@ -131,9 +132,9 @@ def linear(u: UOp) -> tuple[Coefficients, int]:
     return leaves, constant
 
 
-def _is_linear(u: UOp) -> bool:
+def is_linear(u: UOp) -> bool:
     """A sum, difference, negation or constant multiple of integers."""
-    if u.op not in _LINEAR or not u.dtype.is_int or u.dtype.lanes != 1:
+    if u.op not in LINEAR or not u.dtype.is_int or u.dtype.lanes != 1:
         return False
     return u.op is not Op.MUL or u.src[1].op is Op.CONST or u.src[0].op is Op.CONST
 
@@ -149,7 +150,7 @@ def affine(u: UOp) -> Affine:
         return found  # type: ignore[no-any-return]
     if u.op is Op.CONST:
         return Affine((), int(u.arg))
-    if u.op not in _LINEAR:
+    if u.op not in LINEAR:
         return Affine(((u, 1),), 0)
     stack = [u]
     parts: dict[UOp, tuple[Coefficients, int]] = {}
@@ -167,7 +168,7 @@ def affine(u: UOp) -> Affine:
                 for n in parts[top][0]
                 if _is_product(n)
                 for s in n.src
-                if s.op in _LINEAR and s is not top and s not in done and s._affine is None
+                if s.op in LINEAR and s is not top and s not in done and s._affine is None
             ]
             if missing:
                 stack.extend(missing)
