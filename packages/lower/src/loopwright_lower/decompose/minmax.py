@@ -1,0 +1,45 @@
+"""MAX and MIN as a comparison and a choice."""
+
+from __future__ import annotations
+
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import UOp
+
+from loopwright_lower.decompose.build import is_nan, lt, or_, where
+from loopwright_lower.decompose.table import Emit, Rule, is_float, is_int
+
+
+def _beats(node: UOp, a: UOp, b: UOp) -> UOp:
+    """a wins over b: above it for MAX, below it for MIN; never with a NaN."""
+    return lt(b, a) if node.op is Op.MAX else lt(a, b)
+
+
+def minmax_int(e: Emit, node: UOp) -> UOp:
+    """max(a, b) --> where(a beats b, a, b)."""
+    a, b = node.src
+    return where(_beats(node, a, b), a, b)
+
+
+def _is_number(x: UOp) -> bool:
+    return x.op is Op.CONST and x.arg == x.arg
+
+
+def minmax_float(e: Emit, node: UOp) -> UOp:
+    """max(a, b) --> where(a beats b or a is NaN, a, b): a NaN in b loses no comparison, so wins."""
+    a, b = node.src
+    if _is_number(b):
+        return where(_beats(node, b, a), b, a)
+    if _is_number(a):
+        return where(_beats(node, a, b), a, b)
+    return where(or_(_beats(node, a, b), is_nan(a)), a, b)
+
+
+def _kept_float(e: Emit, node: UOp) -> bool:
+    return is_float(e, node) and node.op in e.target.ops
+
+
+minmax_rules: tuple[Rule, ...] = (
+    Rule("target_has_float_minmax", (Op.MAX, Op.MIN), _kept_float, lambda e, node: node),
+    Rule("minmax_int", (Op.MAX, Op.MIN), is_int, minmax_int),
+    Rule("minmax_float", (Op.MAX, Op.MIN), is_float, minmax_float),
+)
