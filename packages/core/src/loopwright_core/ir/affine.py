@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from hashlib import blake2b
 from math import gcd
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
@@ -18,6 +18,7 @@ from loopwright_core.ir.uop import UOp
 
 Term = tuple[UOp, int]
 Coefficients = dict[UOp, int]
+Key = tuple[int, tuple[int, str], bytes]
 
 # Products with more factors or more terms than this stay one opaque atom.
 MAX_FACTORS = 8
@@ -53,10 +54,11 @@ class Affine(NamedTuple):
 ZERO = Affine((), 0)
 
 
-def order_key(u: UOp) -> tuple[Any, ...]:
+def order_key(u: UOp) -> Key:
     """A sort key that depends on structure alone: equal in every process and hash seed."""
-    if u._order is not None:
-        return u._order  # type: ignore[no-any-return]
+    found: Key | None = u._order
+    if found is not None:
+        return found
     stack = [u]
     while stack:
         top = stack[-1]
@@ -66,11 +68,12 @@ def order_key(u: UOp) -> tuple[Any, ...]:
             continue
         stack.pop()
         if top._order is None:
-            top._order = _make_key(top)
-    return u._order  # type: ignore[no-any-return]
+            top._order = found = _make_key(top)
+    assert found is not None
+    return found
 
 
-def _make_key(u: UOp) -> tuple[Any, ...]:
+def _make_key(u: UOp) -> Key:
     rank = _LEAF_RANK.get(u.op, 9)
     arg = u.arg
     if rank in (0, 3):

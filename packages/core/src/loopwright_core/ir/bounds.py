@@ -1,23 +1,15 @@
-"""Interval analysis of integer expressions: what values an index can take.
-
-`bounds` is the plain interval of one node. `affine_range` sees more: that a loop variable stays
-below its symbolic extent, that min(a, b) <= a, and what given conditions say.
-"""
+"""Interval analysis of integer expressions: what values a node can take, from its sources'."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 
 from loopwright_core.ir import dtype as dt
-from loopwright_core.ir.affine import Affine, affine, factors, plus
 from loopwright_core.ir.dtype import DType
-from loopwright_core.ir.ops import COMPARE, Op
-from loopwright_core.ir.uop import TRUE, UOp, Variable
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import UOp, Variable
 
 Interval = tuple[int, int]
-
-# How many substitutions in a row, and in all, a search for a tighter bound may try.
-_DEPTH, _BUDGET = 6, 60
 
 
 def dtype_range(dtype: DType) -> Interval:
@@ -31,8 +23,9 @@ def dtype_range(dtype: DType) -> Interval:
 
 def bounds(u: UOp) -> Interval:
     """The smallest and largest value, both included. An empty loop counts as the value 0."""
-    if u._bounds is not None:
-        return u._bounds  # type: ignore[no-any-return]
+    found: Interval | None = u._bounds
+    if found is not None:
+        return found
     stack = [u]
     while stack:
         top = stack[-1]
@@ -44,8 +37,9 @@ def bounds(u: UOp) -> Interval:
             stack.extend(missing)
             continue
         stack.pop()
-        top._bounds = _interval(top)
-    return u._bounds  # type: ignore[no-any-return]
+        top._bounds = found = _interval(top)
+    assert found is not None
+    return found
 
 
 def _interval(u: UOp) -> Interval:
@@ -247,223 +241,10 @@ _RULES: dict[Op, Callable[..., Interval]] = {
     Op.VECTORIZE: _lanes,
 }
 
-# Atoms whose bound may depend on other atoms of the same form.
-_RELATIONAL = frozenset({Op.DIM, Op.RANGE, Op.MIN, Op.MAX, Op.FLOORDIV, Op.MOD, Op.MUL})
 
-
-class Given:
-    """Conditions that hold: affine forms that are <= 0, and bool nodes that are true."""
-
-    __slots__ = ("_by_atom", "_memo", "facts", "known")
-
-    def __init__(self, conditions: Iterable[UOp] = ()) -> None:
-        self.facts: list[Affine] = []
-        self.known: set[UOp] = set()
-        self._by_atom: dict[UOp, list[tuple[Affine, int]]] = {}
-        self._memo: dict[UOp, Interval] = {}
-        stack = list(conditions)[::-1]
-        while stack:
-            c = stack.pop()
-            if c is TRUE or c in self.known:
-                continue
-            self.known.add(c)
-            if c.op is Op.AND:
-                stack.extend(reversed(c.src))
-            elif c.op in (Op.CMPLT, Op.CMPEQ):
-                form = difference(*c.src)
-                if form is not None and c.op is Op.CMPLT:
-                    self._fact(Affine(form.terms, form.const + 1))
-                elif form is not None:
-                    self._fact(form)
-                    self._fact(Affine(tuple([(a, -k) for a, k in form.terms]), -form.const))
-
-    def _fact(self, form: Affine) -> None:
-        if form.terms:
-            self.facts.append(form)
-            for atom, k in form.terms:
-                self._by_atom.setdefault(atom, []).append((form, k))
-
-    def about(self, atom: UOp) -> Sequence[tuple[Affine, int]]:
-        """The facts in which an atom occurs, each with its coefficient there."""
-        return self._by_atom.get(atom, ())
-
-    def bounds(self, atom: UOp) -> Interval:
-        """The bounds of an atom, its operands seen under the conditions."""
-        found = self._memo.get(atom)
-        if found is None:
-            found = bounds(atom)
-            if atom.op in (Op.FLOORDIV, Op.MOD, Op.MIN, Op.MAX, Op.CDIV, Op.CMOD) and self.facts:
-                parts = [affine_range(affine(s), self) for s in atom.src]
-                found = _meet(found, _RULES[atom.op](atom, *parts))
-            self._memo[atom] = found
-        return found
-
-
-def _meet(a: Interval, b: Interval) -> Interval:
-    """The common part; conditions that contradict each other leave `a`."""
-    lo, hi = max(a[0], b[0]), min(a[1], b[1])
-    return (lo, hi) if lo <= hi else a
-
-
-def plain_range(a: Affine) -> Interval:
-    """The interval of a form whose atoms vary independently."""
-    lo = hi = a.const
-    for atom, c in a.terms:
-        low, high = atom._bounds or bounds(atom)
-        if c > 0:
-            lo += c * low
-            hi += c * high
-        else:
-            lo += c * high
-            hi += c * low
-    return lo, hi
-
-
-def affine_range(a: Affine, given: Given | None = None) -> Interval:
-    """The tightest interval found for a form, under conditions that hold.
-
-    Under contradicting conditions the interval is empty: low > high.
-    """
-    if given is None or not given.facts:
-        lo, hi = plain_range(a)
-        if len(a.terms) < 2 or lo == hi or not any(t[0].op in _RELATIONAL for t in a.terms):
-            return lo, hi
-    negated = Affine(tuple([(atom, -c) for atom, c in a.terms]), -a.const)
-    return -_upper(negated, given), _upper(a, given)
-
-
-def _upper(a: Affine, given: Given | None) -> int:
-    """An upper bound of a form: the least over chains of sound substitutions that raise it."""
-    best: int | None = None
-    seen = {a}
-    level = [a]
-    budget = _BUDGET
-    for _ in range(_DEPTH):
-        following: list[Affine] = []
-        for form in level:
-            hi = _plain_upper(form, given)
-            best = hi if best is None or hi < best else best
-            if not form.terms:
-                continue
-            for raised in _raised(form, given):
-                if raised not in seen and budget > 0:
-                    budget -= 1
-                    seen.add(raised)
-                    following.append(raised)
-        if not following:
-            break
-        level = following
-    else:
-        best = min([best or 0, *[_plain_upper(form, given) for form in level]])
-    assert best is not None
-    return best
-
-
-def _plain_upper(a: Affine, given: Given | None) -> int:
-    hi = a.const
-    for atom, c in a.terms:
-        low, high = given.bounds(atom) if given is not None else atom._bounds or bounds(atom)
-        hi += c * high if c > 0 else c * low
-    return hi
-
-
-def _raised(a: Affine, given: Given | None) -> list[Affine]:
-    """Forms that are >= `a` wherever the conditions hold: one atom traded for what bounds it."""
-    found: list[Affine] = []
-    others = len(a.terms) > 1
-    for atom, c in a.terms:
-        if given is not None:
-            for fact, k in given.about(atom):
-                if c % k == 0 and c // k > 0:  # a = (a - q*fact) + q*fact, and fact <= 0
-                    found.append(plus(a, fact, -(c // k)))
-        if others and atom.op in _RELATIONAL:
-            for form, num, den in _relations(atom, c > 0, a):
-                if c % den == 0:
-                    found.append(plus(plus(a, Affine(((atom, 1),), 0), -c), form, c // den * num))
-    return found
-
-
-def _relations(atom: UOp, above: bool, whole: Affine) -> list[tuple[Affine, int, int]]:
-    """(form, num, den) with atom <= form * num / den (`above`), else >=."""
-    op, src = atom.op, atom.src
-    if op is Op.DIM or op is Op.RANGE:
-        extent = atom.src[0] if op is Op.RANGE else _extent(atom.arg.size)
-        if above and extent.op is not Op.CONST:
-            return [(plus(affine(extent), Affine((), -1)), 1, 1)]
-    elif (op is Op.MIN and above) or (op is Op.MAX and not above):
-        return [(affine(s), 1, 1) for s in src]
-    elif op is Op.FLOORDIV and src[1].op is Op.CONST and src[1].arg > 0:
-        x, m = affine(src[0]), src[1].arg
-        if any(whole.coef(t[0]) for t in x.terms):
-            return [(x if above else plus(x, Affine((), 1 - m)), 1, m)]
-    elif op is Op.MOD and above and bounds(src[0])[0] >= 0 and bounds(src[1])[0] > 0:
-        return [(affine(src[0]), 1, 1)]
-    elif op is Op.MUL:
-        return _product_relations(atom, above)
-    return []
-
-
-def _extent(size: int | Variable) -> UOp:
-    if isinstance(size, Variable):
-        return UOp(Op.VAR, dt.index, (), size)
-    return UOp(Op.CONST, dt.index, (), size)
-
-
-def _product_relations(atom: UOp, above: bool) -> list[tuple[Affine, int, int]]:
-    """One factor traded for its bound where all the other factors are never negative."""
-    found: list[tuple[Affine, int, int]] = []
-    parts = factors(atom)
-    for i, f in enumerate(parts):
-        rest = parts[:i] + parts[i + 1 :]
-        if f.op is Op.VAR or any(bounds(r)[0] < 0 for r in rest):
-            continue
-        node = rest[0]
-        for r in rest[1:]:
-            node = UOp(Op.MUL, atom.dtype, (node, r))
-        edges = [Affine((), bounds(f)[1 if above else 0])]
-        if f.op in (Op.DIM, Op.RANGE):
-            edges += [form for form, _, _ in _relations(f, above, Affine((), 0))]
-        for edge in edges:
-            terms = [UOp(Op.MUL, atom.dtype, (node, t)) for t, _ in edge.terms]
-            form = Affine((), 0)
-            for t, (_, k) in zip(terms, edge.terms, strict=True):
-                form = plus(form, affine(t), k)
-            found.append((plus(form, affine(node), edge.const), 1, 1))
-    return found
-
-
-def difference(a: UOp, b: UOp) -> Affine | None:
-    """a - b as an exact integer form; None where a fixed width could wrap on the way."""
-    if not a.dtype.is_int or a.dtype.lanes != 1:
-        return None
-    x, y = affine(a), affine(b)
-    if a.dtype.kind != "index":
-        for form in (x, y):
-            if not fits(form, a.dtype):
-                return None
-    return plus(x, y, -1)
-
-
-def fits(a: Affine, dtype: DType) -> bool:
-    """Whether the exact value of the form is one the dtype holds, so that it does not wrap."""
-    if dtype.kind == "index":
-        return True
-    lo, hi = plain_range(a)
-    return int(dtype.min) <= lo and hi <= int(dtype.max)
-
-
-def given_bounds(u: UOp, given: Iterable[UOp] | Given = ()) -> Interval:
-    """`bounds(u)` where these conditions hold; low > high where they cannot all hold."""
-    if u.op in COMPARE or u.dtype.is_bool or not u.dtype.is_int:
-        return bounds(u)
-    facts = given if isinstance(given, Given) else Given(given)
-    lo, hi = bounds(u)
-    if facts.facts or u._affine is not None or u.op in (Op.ADD, Op.SUB, Op.MUL, Op.NEG):
-        form = affine(u)
-        if fits(form, u.dtype):
-            low, high = affine_range(form, facts)
-            return max(lo, low), min(hi, high)
-    return lo, hi
+def interval_of(u: UOp, operands: list[Interval]) -> Interval:
+    """The bounds of a node whose operands lie in these intervals, by the rule of its op alone."""
+    return _RULES[u.op](u, *operands)
 
 
 def width(u: UOp) -> DType:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.affine import Affine, affine, from_affine, number, order_key, plus
-from loopwright_core.ir.bounds import Given, affine_range, bounds, difference, fits
+from loopwright_core.ir.bounds import bounds
 from loopwright_core.ir.dtype import DType
+from loopwright_core.ir.given import Given, affine_range, difference, fits
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import FALSE, TRUE, UOp, const
 

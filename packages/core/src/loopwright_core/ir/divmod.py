@@ -23,8 +23,8 @@ from loopwright_core.ir.affine import (
     plus,
     total,
 )
-from loopwright_core.ir.bounds import Given, affine_range, fits, plain_range
 from loopwright_core.ir.dtype import DType
+from loopwright_core.ir.given import Given, affine_range, fits, plain_range
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
 
@@ -87,7 +87,7 @@ def _anchor(r: Affine, m: int) -> int:
     only bounded by their dtype are left alone, or the constant would overflow it.
     """
     lo, hi = plain_range(r)
-    return lo // m if -(2**31) < lo and hi < 2**31 else 0
+    return lo // m if lo > -(2**31) and hi < 2**31 else 0
 
 
 def _constant_quotient(r: Affine, m: int, given: Given | None) -> int | None:

@@ -25,14 +25,7 @@ from loopwright_core.ir.affine import (
     scale,
     total,
 )
-from loopwright_core.ir.bounds import (
-    Given,
-    affine_range,
-    bounds,
-    fits,
-    given_bounds,
-    width,
-)
+from loopwright_core.ir.bounds import bounds, width
 from loopwright_core.ir.condition import (
     and_,
     compare,
@@ -53,6 +46,7 @@ from loopwright_core.ir.divmod import (
     symbolic_div,
 )
 from loopwright_core.ir.dtype import DType
+from loopwright_core.ir.given import Given, affine_range, fits, given_bounds
 from loopwright_core.ir.level3 import to_int
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import FALSE, TRUE, UOp, const, toposort
@@ -339,9 +333,8 @@ def _walk(
     done: dict[UOp, UOp] = {}
     known = given.known if given is not None else frozenset()
     for node in order:
-        if node not in used:
-            if node not in mapping:
-                continue
+        if node not in used and node not in mapping:
+            continue
         found = mapping.get(node)
         if found is not None:
             done[node] = found
