@@ -1,0 +1,280 @@
+"""After indexing: reduces share dims, neighbouring dims merge, dims get their final names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import NamedTuple
+
+from loopwright_core.ir import dtype as dt
+from loopwright_core.ir import integer
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import UOp, Variable, toposort
+from loopwright_core.kernel.dims import Dim
+from loopwright_core.kernel.naming import output_names, reduce_names
+from loopwright_lower.evaluate import Evaluator
+from loopwright_lower.instances import shared_values
+
+Run = tuple[UOp, ...]
+
+_ARITHMETIC: dict[Op, Callable[..., UOp]] = {
+    Op.ADD: integer.add,
+    Op.SUB: integer.sub,
+    Op.MUL: integer.mul,
+    Op.FLOORDIV: integer.floordiv,
+    Op.MOD: integer.mod,
+    Op.MAX: integer.maximum,
+    Op.MIN: integer.minimum,
+    Op.WHERE: integer.where,
+    Op.CMPLT: integer.lt,
+    Op.CMPEQ: integer.eq,
+    Op.CMPNE: integer.ne,
+    Op.AND: integer.and_,
+    Op.OR: integer.or_,
+}
+
+
+class Finished(NamedTuple):
+    body: UOp
+    dims: tuple[Dim, ...]
+    shared: tuple[tuple[UOp, ...], ...]
+
+
+def finish(body: UOp, outputs: Run, evaluator: Evaluator) -> Finished:
+    """The kernel's body over its final dims: output dims in the given order, then the reduces'."""
+    shared = shared_values(evaluator)
+    roots = (body, *(u for group in shared for u in group))
+    nodes = toposort((body,))
+    in_body = set(nodes)
+    same = share_reduces(nodes)
+    runs = merge_runs(nodes, same)
+    outputs = tuple([o for o in outputs if o in in_body])
+    names = name_runs(nodes, outputs, same, runs)
+    final = {dim: new for run, new in names.items() for dim in run}
+    for dim, kept in same.items():
+        final[dim] = final[kept]
+    if any(dim is not new for dim, new in final.items()):
+        done = _rebuild(toposort(roots), final, runs)
+        body = done[body]
+        shared = [[done[u] for u in group] for group in shared]
+        in_body = set(toposort((body,)))
+    found = tuple([tuple(dict.fromkeys(u for u in group if u in in_body)) for group in shared])
+    dims = tuple([new.arg for new in names.values()])
+    return Finished(body, dims, tuple([group for group in found if len(group) > 1]))
+
+
+def share_reduces(nodes: list[UOp]) -> dict[UOp, UOp]:
+    """Which DIM stands for which: reduces of one level, extents and free dims use the same ones.
+
+    The level of a reduce is how many reduces and scans lie below it in series, so that of two on
+    one level neither depends on the other, and joining all of a level cannot close a circle.
+    """
+    bit: dict[UOp, int] = {}
+    free: dict[UOp, int] = {}
+    level: dict[UOp, int] = {}
+    reduces: list[tuple[UOp, Run]] = []
+    for node in nodes:
+        mask = depth = 0
+        for s in node.src:
+            mask |= free[s]
+            if level[s] > depth:
+                depth = level[s]
+        if node.op is Op.DIM:
+            bit[node] = mask = 1 << len(bit)
+        elif node.op is Op.REDUCE:
+            dims = bound_dims(node)
+            for d in dims:
+                mask &= ~bit[d]
+            depth += 1
+            reduces.append((node, dims))
+        elif node.op is Op.SCAN:
+            depth += 1
+        free[node], level[node] = mask, depth
+    same: dict[UOp, UOp] = {}
+    moved = 0
+    classes: dict[tuple[object, ...], Run] = {}
+    for node, dims in reversed(reduces):  # consumers first: their own dims are settled
+        mask = free[node]
+        if mask & moved:
+            for dim, kept in same.items():
+                if mask & bit[dim]:
+                    mask = mask & ~bit[dim] | bit[kept]
+        key = (level[node], tuple([d.arg.size for d in dims]), mask)
+        kept_dims = classes.setdefault(key, dims)
+        if kept_dims is not dims:
+            for dim, kept in zip(dims, kept_dims, strict=True):
+                if dim is not kept and dim not in same:
+                    same[dim] = kept
+                    moved |= bit[dim]
+    return same
+
+
+def bound_dims(node: UOp) -> Run:
+    """The DIMs a level-2 REDUCE binds."""
+    return tuple([s for s in node.src if s.op is Op.DIM])
+
+
+def merge_runs(nodes: list[UOp], same: dict[UOp, UOp]) -> dict[UOp, Run]:
+    """Runs of dims that every access walks as one; the run of each dim, itself alone at least.
+
+    Two neighbours merge where every INDEX holds either both as bare neighbouring indices, the
+    second over its whole extent, or neither, and nothing else looks at them.
+    """
+    after: dict[UOp, set[UOp | None]] = {}
+    before: dict[UOp, set[UOp | None]] = {}
+    owner: dict[UOp, Run] = {}
+    dims: dict[UOp, None] = {}
+    fixed: set[UOp] = set()
+    for node in nodes:
+        if node.op is Op.DIM:
+            if node not in same:
+                dims[node] = None
+        elif node.op is Op.REDUCE:
+            bound = tuple([same.get(d, d) for d in bound_dims(node)])
+            for d in bound:
+                if owner.setdefault(d, bound) != bound:
+                    fixed.add(d)
+        elif node.op is Op.INDEX:
+            at = [same.get(s, s) for s in node.src[1:-1]]
+            if node.src[-1].op is Op.DIM or node.src[0].op is Op.DIM:
+                fixed.add(node.src[-1])
+            for p, dim in enumerate(at):
+                if dim.op is not Op.DIM:
+                    continue
+                follower = at[p + 1] if p + 1 < len(at) else None
+                if follower is not None and (
+                    follower.op is not Op.DIM or node.arg[p + 1] != follower.arg.size
+                ):
+                    follower = None
+                after.setdefault(dim, set()).add(follower)
+                leader = at[p - 1] if p and node.arg[p] == dim.arg.size else None
+                if leader is not None and leader.op is not Op.DIM:
+                    leader = None
+                before.setdefault(dim, set()).add(leader)
+        else:
+            fixed.update([same.get(s, s) for s in node.src if s.op is Op.DIM])
+    runs: dict[UOp, Run] = {}
+    for dim in dims:
+        runs[dim] = (dim,)
+    for dim in dims:
+        followers = after.get(dim, set())
+        if len(followers) != 1 or dim in fixed or isinstance(dim.arg.size, Variable):
+            continue
+        (follower,) = followers
+        if (
+            follower is None
+            or follower is dim
+            or follower in fixed
+            or before[follower] != {dim}
+            or isinstance(follower.arg.size, Variable)
+            or owner.get(dim) != owner.get(follower)
+        ):
+            continue
+        merged = runs[dim] + runs[follower]
+        for part in merged:
+            runs[part] = merged
+    return runs
+
+
+def name_runs(
+    nodes: list[UOp], outputs: Run, same: dict[UOp, UOp], runs: dict[UOp, Run]
+) -> dict[Run, UOp]:
+    """The final DIM of every run: output dims in nest order, then reduces by first use."""
+    names: dict[Run, UOp] = {}
+    fresh = output_names()
+    for dim in outputs:
+        run = runs[dim]
+        if run not in names:
+            names[run] = Dim(next(fresh), _size(run)).uop
+    reduces: dict[Run, None] = {}
+    for node in nodes:
+        if node.op is Op.REDUCE:
+            for d in bound_dims(node):
+                reduces[runs[same.get(d, d)]] = None
+    twins = _twins(nodes, same, runs) if reduces else {}
+    fresh, turn = reduce_names(), dict.fromkeys(names, 0)
+    for run in reduces:
+        twin = twins.get(run)
+        if twin in turn:
+            name = f"{names[twin].arg.name}.{turn[twin]}"
+            turn[twin] += 1
+        else:
+            name = next(fresh)
+        names[run] = Dim(name, _size(run), is_reduce=True).uop
+    return names
+
+
+def _size(run: Run) -> int | Variable:
+    return run[0].arg.size if len(run) == 1 else prod(d.arg.size for d in run)
+
+
+def _twins(nodes: list[UOp], same: dict[UOp, UOp], runs: dict[UOp, Run]) -> dict[Run, Run]:
+    """The output run that walks the same data as a reduce run, where there is one.
+
+    Two accesses of one buffer show it: their indices differ only where one has bare reduce dims
+    and the other bare output dims.
+    """
+    accesses: dict[tuple[UOp, object], dict[Run, None]] = {}
+    for node in nodes:
+        if node.op is Op.INDEX:
+            at = tuple([same.get(s, s) for s in node.src[1:-1]])
+            accesses.setdefault((node.src[0], node.arg), {})[at] = None
+    twins: dict[Run, Run] = {}
+    for tuples in accesses.values():
+        outer = [t for t in tuples if any(_is_output(u) for u in t)]
+        for t in tuples:
+            if not any(u.op is Op.DIM and u.arg.is_reduce for u in t):
+                continue
+            for other in outer:
+                pairs = [(a, b) for a, b in zip(t, other, strict=True) if a is not b]
+                if pairs and all(
+                    a.op is Op.DIM
+                    and a.arg.is_reduce
+                    and _is_output(b)
+                    and a.arg.size == b.arg.size
+                    for a, b in pairs
+                ):
+                    for a, b in pairs:
+                        if _size(runs[a]) == _size(runs[b]):
+                            twins.setdefault(runs[a], runs[b])
+    return twins
+
+
+def _is_output(u: UOp) -> bool:
+    return u.op is Op.DIM and not u.arg.is_reduce
+
+
+def _rebuild(nodes: list[UOp], final: dict[UOp, UOp], runs: dict[UOp, Run]) -> dict[UOp, UOp]:
+    """Every node over the final dims; index arithmetic again in canonical order."""
+    done: dict[UOp, UOp] = {}
+    for node in nodes:
+        if node.op is Op.DIM:
+            done[node] = final.get(node, node)
+            continue
+        src = tuple([done[s] for s in node.src])
+        if src == node.src:
+            done[node] = node
+        elif node.op is Op.INDEX:
+            done[node] = _merged_index(node, src)
+        elif node.op is Op.REDUCE:
+            done[node] = node.replace(tuple(dict.fromkeys(src)))
+        elif node.dtype is dt.index or node.dtype.is_bool and node.src[0].dtype is dt.index:
+            done[node] = _ARITHMETIC[node.op](*src) if node.op in _ARITHMETIC else node.replace(src)
+        else:
+            done[node] = node.replace(src)
+    return done
+
+
+def _merged_index(node: UOp, src: tuple[UOp, ...]) -> UOp:
+    """INDEX(.., i, j, ..) of i and j merged to m --> INDEX(.., m, ..) over the product's view."""
+    at: list[UOp] = []
+    view: list[int | Variable] = []
+    last: UOp | None = None
+    for old, new, n in zip(node.src[1:-1], src[1:-1], node.arg, strict=True):
+        if at and new.op is Op.DIM and at[-1] is new and old is not last:
+            view[-1] *= n
+        else:
+            at.append(new)
+            view.append(n)
+        last = old
+    return UOp(Op.INDEX, node.dtype, (src[0], *at, src[-1]), tuple(view))
