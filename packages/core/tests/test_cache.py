@@ -95,7 +95,7 @@ def test_misplaced_entry_reads_as_absent(cache: Cache) -> None:
 
 def test_root_is_a_file(tmp_path: Path) -> None:
     """Where the folder should be is a file: nothing is cached, nothing raised."""
-    (tmp_path / "cache").write_text("in the way")
+    (tmp_path / "cache").write_text("in the way", encoding="utf-8")
     cache = Cache(tmp_path / "cache")
     assert not cache.put("binary", "k", b"data")
     assert cache.get("binary", "k") is None
