@@ -208,7 +208,7 @@ def _resolve(node: UOp, index: Index, valid: UOp) -> Key:
             index, node = simplify_under(index, valid), base
             continue
         source, inside = source_index(node, index)
-        if inside is not TRUE and integer.simplify(inside, valid) is not TRUE:
+        if inside is not TRUE and integer.simplify(inside, (valid,)) is not TRUE:
             return node, index, valid
         node, index = node.src[0], source
     if node.op in _LEAVES:
@@ -235,7 +235,7 @@ def simplify_under(index: Index, valid: UOp) -> Index:
     """The index values as they are where `valid` holds: quotients and remainders may vanish."""
     if valid is TRUE:
         return index
-    return tuple([i if _is_plain(i) else integer.simplify(i, valid) for i in index])
+    return tuple([i if _is_plain(i) else integer.simplify(i, (valid,)) for i in index])
 
 
 def _is_plain(index: UOp) -> bool:

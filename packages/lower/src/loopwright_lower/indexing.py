@@ -5,14 +5,16 @@ from __future__ import annotations
 from math import prod
 
 from loopwright_core.errors import LoweringError, fail
+from loopwright_core.ir.movement import ZERO, Index
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.shape import Shape, shape_of
 from loopwright_core.ir.uop import TRUE, UOp, Variable
+from loopwright_core.kernel.access import flat_strides
 from loopwright_core.kernel.dims import Dim
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.naming import output_names
 from loopwright_core.kernel.schedule import initial_schedule
-from loopwright_lower.evaluate import ZERO, Evaluator, Index, simplify_under, view_of
+from loopwright_lower.evaluate import Evaluator, view_of
 from loopwright_lower.share import finish
 
 
@@ -101,8 +103,6 @@ class _Outputs:
 
 def _by_stride(target: UOp, index: Index, probe: dict[int, UOp]) -> list[int]:
     """The axes of a store's target, the one with the largest stride in the buffer first."""
-    from loopwright_core.kernel.access import flat_strides
-
     strides = flat_strides(_place(target, index))
     return sorted(probe, key=lambda axis: (-abs(strides.get(probe[axis].arg.name, 0)), axis))
 
@@ -113,5 +113,5 @@ def _place(target: UOp, index: Index) -> UOp:
     if buffer is None:
         fail(LoweringError, f"a store's target is no view of a buffer but a {target.op.name}")
     kept = [axis for axis, n in enumerate(shape) if n != 1]
-    sources = (buffer, *simplify_under(tuple([at[axis] for axis in kept]), TRUE), TRUE)
+    sources = (buffer, *[at[axis] for axis in kept], TRUE)
     return UOp(Op.INDEX, buffer.dtype, sources, tuple([shape[axis] for axis in kept]))

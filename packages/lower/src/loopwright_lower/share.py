@@ -205,7 +205,8 @@ def name_runs(
 
 
 def _size(run: Run) -> int | Variable:
-    return run[0].arg.size if len(run) == 1 else prod(d.arg.size for d in run)
+    size: int | Variable = run[0].arg.size
+    return size if len(run) == 1 else prod(d.arg.size for d in run)
 
 
 def _twins(nodes: list[UOp], same: dict[UOp, UOp], runs: dict[UOp, Run]) -> dict[Run, Run]:
@@ -258,7 +259,7 @@ def _rebuild(nodes: list[UOp], final: dict[UOp, UOp], runs: dict[UOp, Run]) -> d
             done[node] = _merged_index(node, src)
         elif node.op is Op.REDUCE:
             done[node] = node.replace(tuple(dict.fromkeys(src)))
-        elif node.dtype is dt.index or node.dtype.is_bool and node.src[0].dtype is dt.index:
+        elif node.dtype is dt.index or (node.dtype.is_bool and node.src[0].dtype is dt.index):
             done[node] = _ARITHMETIC[node.op](*src) if node.op in _ARITHMETIC else node.replace(src)
         else:
             done[node] = node.replace(src)

@@ -8,7 +8,7 @@ from loopwright_core.errors import ShapeError, fail
 from loopwright_core.ir import integer
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.shape import Shape, shape_of
-from loopwright_core.ir.uop import TRUE, Extent, UOp, Variable, extent_uop
+from loopwright_core.ir.uop import TRUE, UOp, Variable, extent_uop
 
 Index = tuple[UOp, ...]
 
@@ -132,41 +132,37 @@ def axis_groups(left: Shape, right: Shape) -> list[tuple[tuple[int, ...], tuple[
     a = [axis for axis, n in enumerate(left) if n != 1]
     b = [axis for axis, n in enumerate(right) if n != 1]
     i = j = 0
-    while i < len(a) or j < len(b):
+    while i < len(a) and j < len(b):
         first_i, first_j = i, j
-        n_left = _take(left, a, i)
-        n_right = _take(right, b, j)
         i, j = i + 1, j + 1
-        while n_left != n_right:
-            if isinstance(n_left, Variable) or isinstance(n_right, Variable):
-                _refuse(left, right)
-            more: int | Variable
-            if n_left < n_right:
-                more, i = _take(left, a, i), i + 1
-                if isinstance(more, Variable):
-                    _refuse(left, right)
-                n_left *= more
-            else:
-                more, j = _take(right, b, j), j + 1
-                if isinstance(more, Variable):
-                    _refuse(left, right)
-                n_right *= more
+        if left[a[first_i]] != right[b[first_j]]:
+            n_left = _whole(left, a, first_i, right)
+            n_right = _whole(right, b, first_j, left)
+            while n_left != n_right:
+                if n_left < n_right:
+                    n_left *= _whole(left, a, i, right)
+                    i += 1
+                else:
+                    n_right *= _whole(right, b, j, left)
+                    j += 1
         groups.append((tuple(a[first_i:i]), tuple(b[first_j:j])))
+    if i < len(a) or j < len(b):
+        fail(ShapeError, f"shapes {left} and {right} differ in their number of elements")
     return groups
 
 
-def _take(shape: Shape, axes: list[int], at: int) -> Extent:
+def _whole(shape: Shape, axes: list[int], at: int, other: Shape) -> int:
+    """The extent of the next axis of a run that is merged or split: an int."""
     if at >= len(axes):
-        fail(ShapeError, f"shape {shape} has too few elements for this reshape")
-    return shape[axes[at]]
-
-
-def _refuse(left: Shape, right: Shape) -> None:
-    fail(
-        ShapeError,
-        f"a reshape between {right} and {left} splits or merges a Variable extent",
-        fix="keep the Variable axis whole",
-    )
+        fail(ShapeError, f"shapes {shape} and {other} differ in their number of elements")
+    n = shape[axes[at]]
+    if isinstance(n, Variable):
+        fail(
+            ShapeError,
+            f"a reshape between {shape} and {other} splits or merges a Variable extent",
+            fix="Keep the Variable axis whole",
+        )
+    return n
 
 
 _RULES: dict[Op, Callable[[UOp, Index], tuple[Index, UOp]]] = {
