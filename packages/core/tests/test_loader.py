@@ -311,16 +311,15 @@ def test_device_string(site: Path, load: Load) -> None:
 
 def test_variant_and_index(site: Path, load: Load) -> None:
     """`name:variant:index` asks the device; the same text gives the same object."""
-    source = (
-        device_plugin("gpu")
-        .replace("count = 1", "count = 2")
-        .replace(
-            "    def state",
-            "    def with_variant(self, variant):\n        return Fake(self.name + '/' + variant)\n\n"
-            "    def with_index(self, index):\n        return Fake(self.name + '#' + str(index))\n\n"
-            "    def state",
-        )
+    more = (
+        "    def with_variant(self, variant):",
+        "        return Fake(self.name + '/' + variant)\n",
+        "    def with_index(self, index):",
+        "        return Fake(self.name + '#' + str(index))\n",
+        "    def state",
     )
+    source = device_plugin("gpu").replace("count = 1", "count = 2")
+    source = source.replace("    def state", "\n".join(more))
     install(site, "mine", source)
     found = load()
     assert found.device("gpu:sm_90:1").name == "gpu/sm_90#1"
