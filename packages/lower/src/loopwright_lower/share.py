@@ -46,10 +46,10 @@ def finish(body: UOp, outputs: Run, evaluator: Evaluator) -> Finished:
     roots = (body, *(u for group in shared for u in group))
     nodes = toposort((body,))
     in_body = set(nodes)
-    same = share_reduces(nodes)
+    same, order = share_reduces(nodes)
     runs = merge_runs(nodes, same)
     outputs = tuple([o for o in outputs if o in in_body])
-    names = name_runs(nodes, outputs, same, runs)
+    names = name_runs(nodes, outputs, order, same, runs)
     final = {dim: new for run, new in names.items() for dim in run}
     for dim, kept in same.items():
         final[dim] = final[kept]
@@ -63,11 +63,12 @@ def finish(body: UOp, outputs: Run, evaluator: Evaluator) -> Finished:
     return Finished(body, dims, tuple([group for group in found if len(group) > 1]))
 
 
-def share_reduces(nodes: list[UOp]) -> dict[UOp, UOp]:
-    """Which DIM stands for which: reduces of one level, extents and free dims use the same ones.
+def share_reduces(nodes: list[UOp]) -> tuple[dict[UOp, UOp], Run]:
+    """(which DIM stands for which, the reduce dims that are left in nest order).
 
-    The level of a reduce is how many reduces and scans lie below it in series, so that of two on
-    one level neither depends on the other, and joining all of a level cannot close a circle.
+    Reduces of one level, with equal extents and free dims, use the same dims. The level is how
+    many reduces and scans lie below in series: of two on one level neither depends on the other,
+    so that joining all of a level cannot close a circle.
     """
     bit: dict[UOp, int] = {}
     free: dict[UOp, int] = {}
@@ -106,7 +107,38 @@ def share_reduces(nodes: list[UOp]) -> dict[UOp, UOp]:
                 if dim is not kept and dim not in same:
                     same[dim] = kept
                     moved |= bit[dim]
-    return same
+    return same, _nest_order(reduces, same, bit, free)
+
+
+def _nest_order(
+    reduces: list[tuple[UOp, Run]], same: dict[UOp, UOp], bit: dict[UOp, int], free: dict[UOp, int]
+) -> Run:
+    """Reduce dims by first use, but those of an enclosing reduce before those inside it."""
+    inside: dict[UOp, int] = {}
+    own: dict[UOp, Run] = {}
+    for node, dims in reduces:
+        for d in dims:
+            kept = same.get(d, d)
+            inside[kept] = inside.get(kept, 0) | free[node]
+            own.setdefault(kept, tuple([same.get(e, e) for e in dims]))
+    found: dict[UOp, None] = {}
+    for first in own:
+        stack = [first]
+        while stack:
+            dim = stack[-1]
+            if dim in found:
+                stack.pop()
+                continue
+            outer = [
+                same.get(d, d)
+                for d, b in bit.items()
+                if d.arg.is_reduce and inside[dim] & b and same.get(d, d) not in found
+            ]
+            if outer:
+                stack.extend(reversed(outer))
+                continue
+            found.update(dict.fromkeys(own[dim]))
+    return tuple(found)
 
 
 def bound_dims(node: UOp) -> Run:
@@ -177,20 +209,16 @@ def merge_runs(nodes: list[UOp], same: dict[UOp, UOp]) -> dict[UOp, Run]:
 
 
 def name_runs(
-    nodes: list[UOp], outputs: Run, same: dict[UOp, UOp], runs: dict[UOp, Run]
+    nodes: list[UOp], outputs: Run, order: Run, same: dict[UOp, UOp], runs: dict[UOp, Run]
 ) -> dict[Run, UOp]:
-    """The final DIM of every run: output dims in nest order, then reduces by first use."""
+    """The final DIM of every run: output dims, then reduce dims, both in nest order."""
     names: dict[Run, UOp] = {}
     fresh = output_names()
     for dim in outputs:
         run = runs[dim]
         if run not in names:
             names[run] = Dim(next(fresh), _size(run)).uop
-    reduces: dict[Run, None] = {}
-    for node in nodes:
-        if node.op is Op.REDUCE:
-            for d in bound_dims(node):
-                reduces[runs[same.get(d, d)]] = None
+    reduces = dict.fromkeys([runs[d] for d in order])
     twins = _twins(nodes, same, runs) if reduces else {}
     fresh, turn = reduce_names(), dict.fromkeys(names, 0)
     for run in reduces:
