@@ -11,6 +11,9 @@ from loopwright_core.ir.uop import UOp, Variable
 
 Interval = tuple[int, int]
 
+# No program computes an index beyond 64 bits; bounds stop growing well behind that.
+_HUGE = 2**127
+
 
 def dtype_range(dtype: DType) -> Interval:
     """The values a dtype can hold; 0..1 for bool, those of int64 for index and floats."""
@@ -49,9 +52,9 @@ def _interval(u: UOp) -> Interval:
         return full
     lo, hi = rule(u, *[s._bounds for s in u.src])
     # Index arithmetic is exact; a fixed width may wrap, then anything is possible.
-    if u.dtype.kind == "index" or (full[0] <= lo and hi <= full[1]):
-        return lo, hi
-    return full
+    if u.dtype.kind == "index":
+        return (lo if lo > -_HUGE else -_HUGE), (hi if hi < _HUGE else _HUGE)
+    return (lo, hi) if full[0] <= lo and hi <= full[1] else full
 
 
 def _const(u: UOp) -> Interval:

@@ -97,6 +97,9 @@ class Op(Enum):
     WMMA = auto()
     SHUFFLE = auto()
 
+    # Enum's own hash is a Python call, and every node is looked up by its op.
+    __hash__ = object.__hash__
+
     def __repr__(self) -> str:
         return self.name
 

@@ -63,11 +63,10 @@ class UOp:
         node = object.__new__(cls)
         node.op, node.dtype, node.src, node.arg, node._shape = op, dtype, src, arg, None
         node._affine = node._order = node._bounds = None
-        _nodes[key] = _Ref(node, key)
+        made = _Ref(node, _forget)
+        made.key = key
+        _nodes[key] = made
         return node
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing: a node found again must stay as it is."""
 
     def replace(self, src: tuple[UOp, ...]) -> UOp:
         """This node over other sources."""
@@ -91,13 +90,6 @@ _PLAIN = frozenset({int, str, type(None)})
 class _Ref(weakref.ref[UOp]):
     __slots__ = ("key",)
     key: Any
-
-    def __new__(cls, node: UOp, key: Any) -> _Ref:
-        return super().__new__(cls, node, _forget)
-
-    def __init__(self, node: UOp, key: Any) -> None:
-        super().__init__(node, _forget)
-        self.key = key
 
 
 def _forget(ref: Any, _pop: Any = None) -> None:
