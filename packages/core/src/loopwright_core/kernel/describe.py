@@ -1,0 +1,96 @@
+"""A kernel's schedule in one line, to be read by people."""
+
+from __future__ import annotations
+
+from loopwright_core.ir.uop import Variable
+from loopwright_core.kernel.dims import Axis, AxisKind
+from loopwright_core.kernel.kernel import Kernel
+
+_CODES = {
+    "green": "32",
+    "blue": "34",
+    "bright_blue": "94",
+    "cyan": "36",
+    "white": "37",
+    "red": "31",
+    "magenta": "35",
+    "yellow": "33",
+    "bright_yellow": "93",
+    "magenta on white": "35;47",
+}
+_WORDS = {AxisKind.UPCAST: "upcast", AxisKind.UNROLL: "unroll", AxisKind.VECTOR: "vector"}
+
+
+def describe(kernel: Kernel, width: int | None = None, colour: bool = False) -> str:
+    """The name, then each axis as its kind's letter and its size, in nest order.
+
+    Units: `width` is in characters; a longer line is cut with an ellipsis.
+
+    >>> from loopwright_core.kernel.schedule import initial_schedule
+    >>> from loopwright_core.kernel.dims import Dim
+    >>> from loopwright_core.ir.ops import Op
+    >>> from loopwright_core.ir.uop import UOp
+    >>> from loopwright_core.ir.dtype import void
+    >>> dims = (Dim("i", 4), Dim("k", 8, True))
+    >>> describe(Kernel("r_4_8", UOp(Op.SINK, void), dims, initial_schedule(dims)))
+    'r_4_8  L4 R8'
+    """
+    parts = [(kernel.name + " ", None)]
+    parts += [(f"{axis.kind.value[0]}{_size(axis)}", axis.kind) for axis in kernel.schedule.axes]
+    if kernel.schedule.no_locals:
+        parts.append(("no locals", None))
+    if width is not None and sum(len(text) + 1 for text, _ in parts) - 1 > width:
+        parts = _cut(parts, width)
+    return " ".join(_paint(text, kind) if colour else text for text, kind in parts)
+
+
+def nest(kernel: Kernel) -> str:
+    """The nest of loops as text, what is expanded at its leaf behind it.
+
+    `nest  loop i/4(25) { reduce k(64) }  upcast i(4)`
+    """
+    schedule = kernel.schedule
+    alone = {d.name for d in kernel.dims if len(schedule.of_dim(d.name)) == 1}
+    loops = [a for a in schedule.axes if not a.kind.is_expanded]
+    words = []
+    outer = [_stage(s.access, s.mode) for s in schedule.stages if not s.at]
+    for depth, axis in enumerate(loops):
+        staged = [_stage(s.access, s.mode) for s in schedule.stages if s.at == axis.name]
+        text = f"{axis.kind.name.lower()} {_label(axis, alone)}({_size(axis)})"
+        last = depth == len(loops) - 1
+        words.append(" ".join([text, *staged, *([] if last else ["{"])]))
+    line = " ".join(["nest ", *outer, *words])
+    if len(loops) > 1:
+        line += " " + "}" * (len(loops) - 1)
+    for kind, word in _WORDS.items():
+        found = [f"{_label(a, alone)}({_size(a)})" for a in schedule.axes if a.kind is kind]
+        if found:
+            line += f"  {word} " + " ".join(found)
+    return line
+
+
+def _stage(access: str, mode: str) -> str:
+    return f"[keep {access}]" if mode == "keep" else f"[stage {access}]"
+
+
+def _label(axis: Axis, alone: set[str]) -> str:
+    return axis.dim if axis.stride == 1 or axis.dim in alone else axis.name
+
+
+def _size(axis: Axis) -> str:
+    return axis.size.name if isinstance(axis.size, Variable) else str(axis.size)
+
+
+def _paint(text: str, kind: AxisKind | None) -> str:
+    return text if kind is None else f"\x1b[{_CODES[kind.value[1]]}m{text}\x1b[0m"
+
+
+def _cut(parts: list[tuple[str, AxisKind | None]], width: int) -> list[tuple[str, AxisKind | None]]:
+    kept: list[tuple[str, AxisKind | None]] = []
+    used = 0
+    for text, kind in parts:
+        if used + len(text) + 2 > width:
+            break
+        kept.append((text, kind))
+        used += len(text) + 1
+    return [*kept, ("…", None)]
