@@ -35,7 +35,7 @@ def describe(kernel: Kernel, width: int | None = None, colour: bool = False) -> 
     >>> describe(Kernel("r_4_8", UOp(Op.SINK, void), dims, initial_schedule(dims)))
     'r_4_8  L4 R8'
     """
-    parts = [(kernel.name + " ", None)]
+    parts: list[tuple[str, AxisKind | None]] = [(kernel.name + " ", None)]
     parts += [(f"{axis.kind.value[0]}{_size(axis)}", axis.kind) for axis in kernel.schedule.axes]
     if kernel.schedule.no_locals:
         parts.append(("no locals", None))

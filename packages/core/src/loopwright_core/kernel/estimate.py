@@ -6,9 +6,9 @@ from math import prod
 from weakref import WeakKeyDictionary
 
 from loopwright_core.ir import dtype as dt
-from loopwright_core.ir.bounds import affine_range
 from loopwright_core.ir.combine import COMBINES
 from loopwright_core.ir.dtype import DType
+from loopwright_core.ir.integer import affine_range
 from loopwright_core.ir.ops import COMPARE, CONVERT, ELEMENTWISE, Op
 from loopwright_core.ir.uop import UOp, Variable, toposort
 from loopwright_core.kernel.access import Access, accesses
