@@ -1,0 +1,162 @@
+"""Where each dim stands while loops are open: its base, what is expanded, how its tail is cut."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Literal
+
+from loopwright_core.ir import dtype as dt
+from loopwright_core.ir import integer
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import UOp, extent_uop
+from loopwright_core.kernel.dims import Axis, AxisKind, Dim
+from loopwright_core.kernel.schedule import Schedule
+
+Mode = Literal["exact", "peel", "guard"]
+ZERO = extent_uop(0)
+
+
+def lane_leaf(lanes: int) -> UOp:
+    """The lane number as an index value; lowered to a vector 0, 1, ..., lanes - 1."""
+    return UOp(Op.SPECIAL, dt.index, (), ("lane", lanes))
+
+
+@dataclass
+class Trips:
+    """How often a loop runs: `full` whole blocks, and one partial block where total > full."""
+
+    total: UOp
+    full: UOp
+    has_tail: bool
+
+
+@dataclass
+class Entered:
+    """A loop that is open: its axis, its variable, and whether this is its first / last value
+    (bool index conditions)."""
+
+    axis: Axis
+    value: UOp
+    first: UOp
+    last: UOp
+
+
+@dataclass
+class DimState:
+    """One dim. Positions are `base + offset (+ lane)`; a reversed dim walks n-1 .. 0."""
+
+    dim: Dim
+    axes: tuple[Axis, ...]
+    is_reversed: bool = False
+    entered: list[Entered] = field(default_factory=list)
+    tail: int | None = None  # elements left in a partial block
+    binding: int = 0  # changes whenever base or tail change
+
+    def __post_init__(self) -> None:
+        self.size = extent_uop(self.dim.size)
+        loops = [a for a in self.axes if not a.kind.is_expanded]
+        self.expanded = [a for a in self.axes if a.kind in (AxisKind.UPCAST, AxisKind.UNROLL)]
+        vectors = [a for a in self.axes if a.kind is AxisKind.VECTOR]
+        self.vector = vectors[0] if vectors else None
+        self.block = 1
+        for a in self.axes:
+            if a.kind.is_expanded:
+                self.block *= int(a.size)  # type: ignore[arg-type]
+        self.mode: Mode = self._mode(loops)
+        self.all_offsets = self._offsets()
+
+    @property
+    def lanes(self) -> int:
+        return int(self.vector.size) if self.vector else 1  # type: ignore[arg-type]
+
+    def _mode(self, loops: list[Axis]) -> Mode:
+        if self.dim.is_symbolic:
+            return "peel"
+        covered = 1
+        for a in self.axes:
+            covered *= int(a.size)  # type: ignore[arg-type]
+        if covered == self.dim.size:
+            return "exact"
+        regular = all(a.stride % self.block == 0 for a in loops)
+        return "peel" if regular and loops else "guard"
+
+    def _offsets(self) -> list[int]:
+        steps = [[a.stride * n for n in range(int(a.size))] for a in self.expanded]  # type: ignore[arg-type]
+        return sorted(sum(c) for c in product(*steps))
+
+    @property
+    def offsets(self) -> list[int]:
+        """The expanded positions of this body that exist (lane 0 of vectors)."""
+        if self.tail is None:
+            return self.all_offsets
+        return [o for o in self.all_offsets if o < self.tail]
+
+    @property
+    def base(self) -> UOp:
+        """The position of offset 0."""
+        terms = [integer.mul(e.value, e.axis.stride) for e in self.entered]
+        total = ZERO
+        for t in terms:
+            total = integer.add(total, t)
+        return total
+
+    def trips(self, axis: Axis, is_last: bool) -> Trips:
+        """How often a loop over `axis`, opened now, must run."""
+        if self.dim.is_symbolic:
+            return Trips(self.size, self.size, False)
+        n, size = int(self.dim.size), int(axis.size)  # type: ignore[arg-type]
+        if self.mode == "exact":
+            whole = extent_uop(size)
+            return Trips(whole, whole, False)
+        left = integer.sub(extent_uop(n), self.base)
+        total = _clamp(integer.floordiv(integer.add(left, axis.stride - 1), axis.stride), size)
+        if self.mode == "guard" or not is_last or n % self.block == 0:
+            return Trips(total, total, False)
+        steps = integer.floordiv(integer.sub(left, self.block), axis.stride)
+        return Trips(total, _clamp(integer.add(steps, 1), size), True)
+
+    def lane_count(self, offset: int) -> int:
+        """How many lanes of the vector at `offset` exist in this body."""
+        if self.vector is None or self.tail is None:
+            return self.lanes
+        left = self.tail - offset
+        return max(0, min(self.lanes, -(-left // self.vector.stride)))
+
+    def position(self, offset: int, lane: bool) -> UOp:
+        """The dim's value at an offset, as an index expression; `lane` adds the lane number."""
+        at = integer.add(self.base, offset)
+        if lane and self.vector is not None:
+            at = integer.add(at, integer.mul(lane_leaf(self.lanes), self.vector.stride))
+        if self.is_reversed:
+            return integer.sub(integer.sub(self.size, 1), at)
+        return at
+
+    def exists(self, offset: int) -> UOp | None:
+        """In guard mode: the condition that the position (each lane) exists; else None."""
+        if self.mode != "guard":
+            return None
+        at = integer.add(self.base, offset)
+        if self.vector is not None:
+            at = integer.add(at, integer.mul(lane_leaf(self.lanes), self.vector.stride))
+        return integer.lt(at, self.size)
+
+    def coordinate(self, axis: Axis, offset: int) -> int:
+        """An expanded axis' own index at an offset."""
+        return offset // axis.stride % int(axis.size)  # type: ignore[arg-type]
+
+
+def _clamp(count: UOp, size: int) -> UOp:
+    return integer.maximum(integer.minimum(count, extent_uop(size)), extent_uop(0))
+
+
+def dim_states(
+    dims: tuple[Dim, ...], schedule: Schedule, reversed_dims: frozenset[str]
+) -> dict[str, DimState]:
+    """The state of every dim before any loop is open."""
+    return {
+        d.name: DimState(
+            d, tuple(a for a in schedule.axes if a.dim == d.name), d.name in reversed_dims
+        )
+        for d in dims
+    }

@@ -1,0 +1,204 @@
+"""From the nest tree to the program's list: loops, peeled tails, guards, leaves."""
+
+from __future__ import annotations
+
+from loopwright_core.errors import LoweringError, fail
+from loopwright_core.ir import dtype as dt
+from loopwright_core.ir import integer
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import TRUE, UOp
+from loopwright_core.kernel.dims import Axis, AxisKind
+from loopwright_core.kernel.kernel import Kernel, buffer_name
+from loopwright_core.plugin.target import Target
+from loopwright_lower.accumulate import Accumulators, can_sink
+from loopwright_lower.build import Builder
+from loopwright_lower.dims import DimState, Entered
+from loopwright_lower.indices import Indices
+from loopwright_lower.nest import Leaf, LoopNode, Tree
+from loopwright_lower.plan import Statement
+from loopwright_lower.scan import Scans
+from loopwright_lower.stage import Stages
+from loopwright_lower.values import Values
+
+
+class Emitter:
+    """Walks the tree once; every loop, guard and leaf in the order they run."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        builder: Builder,
+        indices: Indices,
+        values: Values,
+        accumulators: Accumulators,
+        stages: Stages,
+        dims: dict[str, DimState],
+        target: Target,
+    ) -> None:
+        self.kernel, self.builder, self.indices = kernel, builder, indices
+        self.values, self.accumulators, self.stages = values, accumulators, stages
+        self.scans = Scans(accumulators)
+        accumulators.after_values = stages.keep
+        self.dims, self.target = dims, target
+        self.n_bindings = 0
+        self.nt_stores = frozenset(kernel.schedule.nt_stores)
+
+    def prepare(self, statements: list[Statement]) -> list[Statement]:
+        """Choose where escaping reduces live; the statements that remain to be nested."""
+        sunk: set[Statement] = set()
+        for s in statements:
+            if s.kind == "scan":
+                self.scans.check(s)
+                self.scans.declare_arrays(s)
+            elif s.kind == "reduce" and s.escapes():
+                if len(s.consumers) == 1 and can_sink(s, s.consumers[0]):
+                    self.accumulators.sinks[s] = s.consumers[0]
+                    sunk.add(s.consumers[0])
+                else:
+                    self.accumulators.declare_arrays(s)
+        return [s for s in statements if s not in sunk]
+
+    def tree(self, nodes: Tree, depth: int) -> None:
+        """Emit the children of one tree level; accumulators open around the child they span."""
+        for node in nodes:
+            inside = [node.statement] if isinstance(node, Leaf) else node.statements
+            opening = [
+                s for s in inside if s.kind in ("reduce", "scan") and s.open_depth == depth
+            ]
+            for s in opening:
+                self._owner(s).open(s)
+            if isinstance(node, Leaf):
+                self.leaf(node.statement)
+            else:
+                self.loop(node, depth)
+            for s in opening:
+                self._owner(s).close(s)
+
+    def _owner(self, statement: Statement) -> Accumulators | Scans:
+        return self.scans if statement.kind == "scan" else self.accumulators
+
+    def leaf(self, statement: Statement) -> None:
+        if statement.kind == "copy":
+            self.stages.emit_copy(statement)
+        elif statement.kind == "store":
+            self._store(statement)
+        else:
+            self._owner(statement).step(statement)
+
+    def _store(self, statement: Statement) -> None:
+        vector = self.values.vector_dim(statement)
+        node = statement.node
+        name = buffer_name(node.src[0].src[0].arg.slot)
+        hint = "nt" if name in self.nt_stores else None
+        for offsets in self.accumulators.coordinates(statement.free):
+            known = self.values.evaluate(statement, offsets)
+            self.stages.keep(statement, offsets, known)
+            self.values.store(node, known, offsets, vector, hint)
+
+    # Loops
+
+    def loop(self, node: LoopNode, depth: int) -> None:
+        axis = node.step.axis
+        state = self.dims[axis.dim]
+        trips = state.trips(axis, node.is_last)
+        if axis.kind is AxisKind.THREAD:
+            self._thread(node, depth, trips.total, trips.full, trips.has_tail)
+            return
+        _, most = integer.bounds(trips.full)
+        if most > 0:
+            self._whole(node, depth, trips.full, trips.total)
+        if trips.has_tail:
+            self._tail(node, depth, trips.full, trips.total, trips.full)
+
+    def _whole(self, node: LoopNode, depth: int, count: UOp, total: UOp) -> None:
+        """The loop over whole blocks; a single step needs no loop."""
+        axis = node.step.axis
+        if count.op is Op.CONST and count.arg == 1:
+            zero = integer.add(0, 0)
+            self._inside(node, depth, zero, TRUE, integer.eq(total, 1), None)
+            return
+        emitted = self.indices.emit(count)
+        loop = self.builder.open_loop(emitted, _loop_name(axis))
+        variable = UOp(Op.RANGE, dt.index, (count,), loop.arg)
+        self.indices.loops[variable] = loop
+        first = integer.eq(variable, 0)
+        last = integer.eq(variable, integer.sub(total, 1))
+        self._inside(node, depth, variable, first, last, None)
+        self.builder.close()
+
+    def _tail(self, node: LoopNode, depth: int, value: UOp, total: UOp, full: UOp) -> None:
+        """The partial block behind the whole ones, where there is one."""
+        state = self.dims[node.step.axis.dim]
+        left = int(state.dim.size) % state.block  # type: ignore[arg-type]
+        condition = integer.lt(full, total)
+        if condition is not TRUE:
+            self.builder.open_if(self.indices.emit(condition))
+        first = integer.eq(full, 0)
+        self._inside(node, depth, value, first, TRUE, left)
+        if condition is not TRUE:
+            self.builder.close()
+
+    def _thread(
+        self, node: LoopNode, depth: int, total: UOp, full: UOp, has_tail: bool
+    ) -> None:
+        """One slice per worker thread: the axis' value is the thread's number."""
+        count = int(node.step.axis.size)  # type: ignore[arg-type]
+        value = UOp(Op.SPECIAL, dt.index, (), ("thread", count))
+        runs = integer.lt(value, full)
+        never = integer.eq(integer.add(0, 0), 1)
+        if runs is not never:
+            if runs is not TRUE:
+                self.builder.open_if(self.indices.emit(runs))
+            self._inside(node, depth, value, TRUE, TRUE, None)
+            if runs is not TRUE:
+                self.builder.close()
+        if has_tail:
+            state = self.dims[node.step.axis.dim]
+            left = int(state.dim.size) % state.block  # type: ignore[arg-type]
+            condition = integer.and_(integer.eq(value, full), integer.lt(full, total))
+            if condition is not never:
+                self.builder.open_if(self.indices.emit(condition))
+                self._inside(node, depth, value, TRUE, TRUE, left)
+                self.builder.close()
+
+    def _inside(
+        self, node: LoopNode, depth: int, value: UOp, first: UOp, last: UOp, tail: int | None
+    ) -> None:
+        """The loop's body with its variable bound."""
+        axis = node.step.axis
+        state = self.dims[axis.dim]
+        before = state.binding, state.tail
+        self.n_bindings += 1
+        state.binding = self.n_bindings
+        state.entered.append(Entered(axis, value, first, last))
+        if tail is not None:
+            state.tail = tail
+        self.tree(node.children, depth + 1)
+        state.entered.pop()
+        state.binding, state.tail = before
+
+
+def _loop_name(axis: Axis) -> str:
+    dim = axis.dim.replace(".", "")
+    return dim if axis.stride == 1 else f"{dim}_{axis.stride}"
+
+
+def check_threads(tree: Tree, threads: int) -> None:
+    """All work lies inside the one THREAD loop. Raises LoweringError."""
+    if threads > 1 and (len(tree) != 1 or isinstance(tree[0], Leaf) or not _is_thread(tree[0])):
+        fail(
+            LoweringError,
+            "part of the kernel would run in every thread: THREAD needs an outermost loop that "
+            "all statements share",
+            fix="Thread an outer dim of every output, or drop the opt",
+        )
+
+
+def _is_thread(node: LoopNode) -> bool:
+    return node.step.axis.kind is AxisKind.THREAD
+
+
+def thread_count(kernel: Kernel) -> int:
+    """How many threads the schedule uses."""
+    counts = [a.size for a in kernel.schedule.axes if a.kind is AxisKind.THREAD]
+    return int(counts[0]) if counts else 1  # type: ignore[arg-type]

@@ -1,0 +1,114 @@
+"""Kernel to Program: decompose, plan, nest, emit."""
+
+from __future__ import annotations
+
+from loopwright_core.errors import LoweringError, fail
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import UOp, Variable, toposort
+from loopwright_core.kernel.access import accesses
+from loopwright_core.kernel.estimate import estimate
+from loopwright_core.kernel.kernel import Kernel, buffer_name
+from loopwright_core.plugin.target import Target
+from loopwright_core.program.program import Param, Phase, Program
+from loopwright_lower.accumulate import Accumulators
+from loopwright_lower.build import Builder
+from loopwright_lower.decompose import decompose
+from loopwright_lower.dims import dim_states
+from loopwright_lower.emit import Emitter, check_threads, thread_count
+from loopwright_lower.indices import Indices, int_dtype_for
+from loopwright_lower.memory import Memory
+from loopwright_lower.nest import build_nest
+from loopwright_lower.plan import Analysis, Statement, make_statements
+from loopwright_lower.stage import Stages, check_dims
+from loopwright_lower.values import Values
+
+
+def lower(kernel: Kernel, target: Target) -> Program:
+    """The program of a scheduled kernel. Raises LoweringError naming what cannot be lowered."""
+    check_dims(kernel.dims)
+    n_shared = [len(group) for group in kernel.shared]
+    flat = tuple(v for group in kernel.shared for v in group)
+    roots = decompose((kernel.body, *flat), target)
+    sink, flat = roots[0], roots[1:]
+    shared = []
+    for n in n_shared:
+        shared.append(flat[:n])
+        flat = flat[n:]
+    facts = Analysis(roots, kernel.dims)
+    dims = dim_states(kernel.dims, kernel.schedule, _reversed_dims(facts.nodes))
+    builder = Builder(int_dtype_for(facts.nodes, dims))
+    indices = Indices(builder, dims, facts.free)
+    memory = Memory(builder, indices, dims)
+    values = Values(builder, indices, memory, dims, facts)
+    accumulators = Accumulators(builder, indices, memory, values, dims, target)
+    stages = Stages(builder, indices, memory, values, dims, facts)
+    emitter = Emitter(kernel, builder, indices, values, accumulators, stages, dims, target)
+    statements = make_statements(sink, kernel.schedule, facts)
+    _plan_stages(kernel, stages, statements, tuple(shared), facts)
+    tree = build_nest(emitter.prepare(statements))
+    threads = thread_count(kernel)
+    check_threads(tree, threads)
+    emitter.tree(tree, 0)
+    phase = Phase(kernel.name, builder.finish(), threads)
+    return Program(
+        kernel.name, (phase,), _params(kernel), _variables(kernel), estimate(kernel)
+    )
+
+
+def _plan_stages(
+    kernel: Kernel,
+    stages: Stages,
+    statements: list[Statement],
+    shared: tuple[tuple[UOp, ...], ...],
+    facts: Analysis,
+) -> None:
+    names = {a.node: a.name for a in accesses(kernel)} if kernel.schedule.stages else {}
+    for stage in kernel.schedule.stages:
+        if stage.mode == "keep":
+            stages.plan_keep(stage, shared[int(stage.access[1:])], statements)
+            continue
+        loads = [
+            n for n in facts.nodes if n.op is Op.LOAD and names.get(n.src[0]) == stage.access
+        ]
+        if not loads:
+            fail(LoweringError, f"STAGE {stage.access}: the kernel has no such load")
+        for load in loads:
+            statements.append(stages.plan_load(stage, load, statements, kernel.schedule))
+
+
+def _reversed_dims(nodes: list[UOp]) -> frozenset[str]:
+    """Dims that reverse scans walk from the end."""
+    directions: dict[str, bool] = {}
+    for node in nodes:
+        if node.op is Op.SCAN:
+            (dim,) = (s.arg.name for s in node.src if s.op is Op.DIM)
+            if directions.setdefault(dim, node.arg[2]) != node.arg[2]:
+                fail(
+                    LoweringError,
+                    f"scans over dim {dim} run in both directions in one kernel",
+                    fix="Evaluate one of them first",
+                )
+    return frozenset(d for d, is_reversed in directions.items() if is_reversed)
+
+
+def _params(kernel: Kernel) -> tuple[Param, ...]:
+    written = {n.src[0].src[0].arg.slot for n in kernel.body.src}
+    return tuple(
+        Param(b.arg.slot, buffer_name(b.arg.slot), b.dtype, b.arg.shape, b.arg.slot in written)
+        for b in kernel.buffers
+    )
+
+
+def _variables(kernel: Kernel) -> tuple[Variable, ...]:
+    found: dict[str, Variable] = {}
+    for node in toposort((kernel.body,)):
+        if node.op is Op.VAR:
+            found[node.arg.name] = node.arg
+    for d in kernel.dims:
+        if isinstance(d.size, Variable):
+            found[d.size.name] = d.size
+    for b in kernel.buffers:
+        for n in b.arg.shape:
+            if isinstance(n, Variable):
+                found[n.name] = n
+    return tuple(found[name] for name in sorted(found))

@@ -1,0 +1,90 @@
+"""A combine's merge as program values: built once over placeholders, decomposed, then copied in."""
+
+from __future__ import annotations
+
+from loopwright_core.ir.combine import COMBINES, Values
+from loopwright_core.ir.dtype import DType
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import UOp, toposort
+from loopwright_core.plugin.target import Target
+from loopwright_lower.build import Builder
+from loopwright_lower.decompose import decompose
+
+
+class Merger:
+    """Emits `merge(a, b)`, identities and masked values of one combine over given dtypes."""
+
+    def __init__(self, name: str, dtypes: tuple[DType, ...], target: Target) -> None:
+        combine = COMBINES[name]
+        self.name, self.dtypes = name, tuple(d.scalar for d in dtypes)
+        self.identity: Values = combine.identity(self.dtypes)
+        self._a = tuple(_placeholder("a", n, d) for n, d in enumerate(self.dtypes))
+        self._b = tuple(_placeholder("b", n, d) for n, d in enumerate(self.dtypes))
+        self._roots = decompose(combine.merge(self._a, self._b), target)
+        self._order = [n for n in toposort(self._roots) if n.op is not Op.SPECIAL]
+        self.can_fuse = (
+            name == "add"
+            and self.dtypes[0].is_float
+            and self.dtypes[0] in target.arith
+            and target.has_fma
+            and Op.FMA in target.ops
+        )
+
+    def merge(self, builder: Builder, a: Values, b: Values) -> Values:
+        """The joined partial results, emitted."""
+        env = dict(zip(self._a + self._b, a + b, strict=True))
+        for node in self._order:
+            if node.op is Op.CONST:
+                env[node] = node
+            else:
+                src = [env[s] for s in node.src]
+                env[node] = builder.alu(node.op, node.dtype, *src, arg=node.arg)
+        return tuple(env[r] for r in self._roots)
+
+    def masked(self, builder: Builder, mask: UOp | None, values: Values) -> Values:
+        """The values where the mask holds, elsewhere the identity."""
+        if mask is None:
+            return values
+        return tuple(
+            builder.alu(Op.WHERE, v.dtype.scalar, mask, v, i)
+            for v, i in zip(values, self.identity, strict=True)
+        )
+
+    def horizontal(self, builder: Builder, values: Values, lanes: int) -> Values:
+        """All lanes joined into scalars, halves against halves (keeps log2 depth)."""
+        parts = [
+            tuple(
+                builder.place(UOp(Op.LANE, v.dtype.scalar, (v,), lane)) if v.dtype.lanes > 1 else v
+                for v in values
+            )
+            for lane in range(lanes)
+        ]
+        return self.join(builder, parts)
+
+    def join(self, builder: Builder, parts: list[Values]) -> Values:
+        """Partial results joined pairwise, keeping their order."""
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=False)
+            joined = [self.merge(builder, a, b) for a, b in pairs]
+            if len(parts) % 2:
+                joined.append(parts[-1])
+            parts = joined
+        return parts[0]
+
+
+def _placeholder(side: str, n: int, dtype: DType) -> UOp:
+    return UOp(Op.SPECIAL, dtype, (), (f"merge {side}{n}", 1))
+
+
+_cache: dict[tuple[str, tuple[DType, ...], str], Merger] = {}
+
+
+def merger(name: str, dtypes: tuple[DType, ...], target: Target) -> Merger:
+    """The merger of a combine over these dtypes (void and index never occur)."""
+    key = (name, dtypes, target.key)
+    found = _cache.get(key)
+    if found is None:
+        found = _cache[key] = Merger(name, dtypes, target)
+    return found
+
+

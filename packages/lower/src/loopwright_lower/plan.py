@@ -1,0 +1,182 @@
+"""Statements: what a kernel does, each with the loops it runs in.
+
+One statement per REDUCE, SCAN and STORE, and per copy that a STAGE asks for. A statement's `path`
+is the loop-kind axes of its dims, in schedule order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from loopwright_core.errors import LoweringError, fail
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import UOp, toposort
+from loopwright_core.kernel.dims import Axis, AxisKind, Dim
+from loopwright_core.kernel.schedule import Schedule
+
+Kind = Literal["reduce", "scan", "store", "copy"]
+CPU_KINDS = frozenset(
+    {AxisKind.LOOP, AxisKind.REDUCE, AxisKind.THREAD}
+    | {AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.VECTOR}
+)
+
+
+class Step(NamedTuple):
+    """One loop of a path. `owner` is 0, or the number of the copy whose own loop it is."""
+
+    axis: Axis
+    owner: int = 0
+
+
+@dataclass(eq=False)
+class Statement:
+    """`order`: the value nodes its leaf evaluates, sources first. `reads`: what must run before."""
+
+    number: int
+    kind: Kind
+    node: UOp
+    values: tuple[UOp, ...]
+    free: tuple[str, ...]
+    bound: tuple[str, ...]
+    path: tuple[Step, ...]
+    order: list[UOp] = field(default_factory=list)
+    reads: list[Statement] = field(default_factory=list)
+    consumers: list[Statement] = field(default_factory=list)
+    copy: object = None  # kind "copy": what stage.py needs
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        return self.free + self.bound
+
+    def binds(self, step: Step) -> bool:
+        """Whether the loop runs over what this statement reduces (or scans)."""
+        return step.axis.dim in self.bound
+
+    @property
+    def open_depth(self) -> int:
+        """How many loops are open where the accumulators are declared: all but the last run
+        of reduce loops."""
+        depth = len(self.path)
+        while depth and self.binds(self.path[depth - 1]):
+            depth -= 1
+        return depth
+
+    def escapes(self) -> tuple[Axis, ...]:
+        """Free loops of this reduce that its consumers do not share: its value needs an array."""
+        shared = self.shared_depth()
+        return tuple(s.axis for s in self.path[shared:] if not self.binds(s))
+
+    def shared_depth(self) -> int:
+        """How many leading free loops all consumers share with this statement."""
+        depth = 0
+        while depth < len(self.path) and not self.binds(self.path[depth]):
+            depth += 1
+        for c in self.consumers:
+            same = 0
+            while same < min(depth, len(c.path)) and c.path[same] == self.path[same]:
+                same += 1
+            depth = same
+        return depth
+
+
+class Analysis:
+    """Facts about the nodes of one body: free dims, and which nodes are index arithmetic."""
+
+    def __init__(self, roots: tuple[UOp, ...], dims: tuple[Dim, ...]) -> None:
+        self.nodes = toposort(roots)
+        self.dim_names = [d.name for d in dims]
+        bit = {name: 1 << n for n, name in enumerate(self.dim_names)}
+        self._names: dict[int, tuple[str, ...]] = {}
+        self.mask: dict[UOp, int] = {}
+        self.is_index: dict[UOp, bool] = {}
+        for node in self.nodes:
+            if node.op is Op.DIM:
+                mask = bit[node.arg.name]
+            else:
+                mask = 0
+                for s in node.src:
+                    mask |= self.mask[s]
+                if node.op is Op.REDUCE:
+                    for s in node.src:
+                        if s.op is Op.DIM:
+                            mask &= ~bit[s.arg.name]
+            self.mask[node] = mask
+            self.is_index[node] = self._index_level(node)
+
+    def _index_level(self, node: UOp) -> bool:
+        if node.dtype.kind == "index":
+            return True
+        if not node.dtype.is_bool or node.op in (Op.LOAD, Op.CAST, Op.REDUCE, Op.SCAN, Op.ITEM):
+            return False
+        inner = [s for s in node.src if s.op is not Op.CONST or s.dtype.kind == "index"]
+        return bool(inner) and all(self.is_index[s] for s in inner)
+
+    def free(self, node: UOp) -> tuple[str, ...]:
+        """The dims a node's value depends on, in the kernel's order."""
+        mask = self.mask[node]
+        names = self._names.get(mask)
+        if names is None:
+            names = tuple(d for n, d in enumerate(self.dim_names) if mask >> n & 1)
+            self._names[mask] = names
+        return names
+
+
+def bound_dims(node: UOp) -> tuple[str, ...]:
+    """The dims a REDUCE or SCAN runs over."""
+    return tuple(s.arg.name for s in node.src if s.op is Op.DIM)
+
+
+def reduce_values(node: UOp) -> tuple[UOp, ...]:
+    """The values a REDUCE or SCAN combines."""
+    return tuple(s for s in node.src if s.op is not Op.DIM)
+
+
+def path_of(schedule: Schedule, dims: tuple[str, ...]) -> tuple[Step, ...]:
+    """The loops of a statement over these dims."""
+    return tuple(
+        Step(a) for a in schedule.axes if not a.kind.is_expanded and a.dim in dims
+    )
+
+
+def make_statements(sink: UOp, schedule: Schedule, facts: Analysis) -> list[Statement]:
+    """REDUCEs, SCANs and STOREs of the body, in an order in which each may run."""
+    for axis in schedule.axes:
+        if axis.kind not in CPU_KINDS:
+            fail(
+                LoweringError,
+                f"axis {axis.name} is of kind {axis.kind.name}, which needs a device with "
+                "workgroups",
+                fix="Lower this schedule for a target that has them",
+            )
+    found: dict[UOp, Statement] = {}
+    for node in facts.nodes:
+        if node.op in (Op.REDUCE, Op.SCAN):
+            bound = bound_dims(node)
+            free = tuple(d for d in facts.free(node) if d not in bound)
+            kind: Kind = "reduce" if node.op is Op.REDUCE else "scan"
+            values = reduce_values(node)
+        elif node.op is Op.STORE:
+            free, bound, kind, values = facts.free(node), (), "store", node.src
+        else:
+            continue
+        path = path_of(schedule, free + bound)
+        found[node] = Statement(len(found) + 1, kind, node, values, free, bound, path)
+    for statement in found.values():
+        _walk(statement, found, facts)
+    return list(found.values())
+
+
+def _walk(statement: Statement, found: dict[UOp, Statement], facts: Analysis) -> None:
+    """Fill in what the leaf evaluates and which statements it reads."""
+    inside = toposort(statement.values, lambda n: n.op not in (Op.REDUCE, Op.SCAN))
+    for node in inside:
+        if node.op in (Op.REDUCE, Op.SCAN):
+            other = found[node]
+            statement.reads.append(other)
+            other.consumers.append(statement)
+        elif node.op not in _SILENT and not facts.is_index[node]:
+            statement.order.append(node)
+
+
+_SILENT = frozenset({Op.CONST, Op.INDEX, Op.BUFFER, Op.DIM, Op.VAR, Op.STORE})

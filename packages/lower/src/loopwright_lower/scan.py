@@ -1,0 +1,129 @@
+"""SCAN statements: an accumulator that is readable inside its own loop."""
+
+from __future__ import annotations
+
+from loopwright_core.errors import LoweringError, fail
+from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.combine import Values as MergeValues
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import FALSE, TRUE, UOp
+from loopwright_core.kernel.dims import Axis
+from loopwright_lower.accumulate import Accumulators, Key
+from loopwright_lower.memory import AxisArray, axis_strides
+from loopwright_lower.plan import Statement, reduce_values
+
+
+class Scans:
+    """Running values; carried in an array where free loops lie inside the scan's."""
+
+    def __init__(self, accumulators: Accumulators) -> None:
+        self.acc = accumulators
+        self._registers: dict[tuple[Statement, Key], tuple[UOp, ...]] = {}
+        self._carry: dict[Statement, tuple[AxisArray, ...]] = {}
+
+    def check(self, statement: Statement) -> None:
+        """Raises LoweringError for a schedule no scan can follow."""
+        (dim,) = statement.bound
+        state = self.acc.dims[dim]
+        strides = [s.axis.stride for s in statement.path if s.axis.dim == dim]
+        is_split_inside = any(s % state.block for s in strides)
+        in_order = strides == sorted(strides, reverse=True) and not is_split_inside
+        if state.vector is not None or not in_order:
+            fail(
+                LoweringError,
+                f"dim {dim} carries a running value: its axes run in order, largest stride first, "
+                "and have no lanes",
+                fix="Drop the VECTOR or ORDER opt on it",
+            )
+
+    def _inner_free(self, statement: Statement) -> tuple[Axis, ...]:
+        """Free loops inside the scan's own: one running value for each of their steps."""
+        first = next((n for n, s in enumerate(statement.path) if statement.binds(s)), None)
+        if first is None:
+            return ()
+        return tuple(s.axis for s in statement.path[first:] if not statement.binds(s))
+
+    def declare_arrays(self, statement: Statement) -> None:
+        """The array that carries running values between steps of the scan's loop."""
+        inner = self._inner_free(statement)
+        if not inner:
+            return
+        axes = [*inner]
+        for d in statement.free:
+            axes += [a for a in self.acc.dims[d].axes if a.kind.is_expanded]
+        axes.sort(key=lambda a: a == self.acc.dims[a.dim].vector)
+        strides, size = axis_strides(tuple(axes))
+        self._carry[statement] = tuple(
+            AxisArray(self.acc.builder.local("carry", d, size), strides)
+            for d in self.acc.merger(statement).dtypes
+        )
+
+    def open(self, statement: Statement) -> None:
+        """Declare the running values: the identity, or what an earlier step carried here."""
+        acc, b = self.acc, self.acc.builder
+        merge = acc.merger(statement)
+        vector = acc.values.vector_dim(statement)
+        lanes = acc.dims[vector].lanes if vector else 1
+        for free in acc.coordinates(statement.free):
+            key = acc.values.free_key(statement.free, free)
+            self._registers[statement, key] = tuple(
+                b.register("run", b.broadcast(i, lanes)) for i in merge.identity
+            )
+        carry = self._carry.get(statement)
+        first = acc.visits(statement)[0]
+        if carry is None or first is TRUE:
+            return
+        if first is not FALSE:
+            later = b.alu(Op.XOR, dt.bool_, acc.indices.emit(first), TRUE)
+            b.open_if(later)
+        for free in acc.coordinates(statement.free):
+            key = acc.values.free_key(statement.free, free)
+            for register, array in zip(self._registers[statement, key], carry, strict=True):
+                value = acc.values.from_array(array, free, vector)
+                b.assign(register, b.broadcast(value, lanes))
+        if first is not FALSE:
+            b.close()
+
+    def step(self, statement: Statement) -> None:
+        """One leaf: positions in order; each one's running value is what consumers read there."""
+        acc, b = self.acc, self.acc.builder
+        merge = acc.merger(statement)
+        vector = acc.values.vector_dim(statement)
+        _, exclusive, _ = statement.node.arg
+        inputs = reduce_values(statement.node)
+        finals: dict[Key, MergeValues] = {}
+        names = acc.values.facts.free(statement.node)
+        for bound in acc.coordinates(statement.bound):
+            for free in acc.coordinates(statement.free):
+                offsets = {**free, **bound}
+                known = acc.values.evaluate(statement, offsets)
+                acc.after_values(statement, offsets, known)
+                mask = acc.memory.exists(statement.bound, offsets, vector)
+                registers = self._registers[
+                    statement, acc.values.free_key(statement.free, free)
+                ]
+                old = tuple([b.read(r) for r in registers])
+                new = tuple([acc.values.operand(v, known, offsets, vector) for v in inputs])
+                joined = merge.merge(b, old, merge.masked(b, mask, new))
+                joined = tuple(
+                    [b.broadcast(v, r.dtype.lanes) for v, r in zip(joined, registers, strict=True)]
+                )
+                # A copy: the register moves on before consumers read this position.
+                before = tuple([b.register("before", v) for v in old]) if exclusive else ()
+                for register, value in zip(registers, joined, strict=True):
+                    b.assign(register, value)
+                key = acc.values.free_key(names, offsets)
+                finals[key] = before or joined
+        acc.values.finals[statement.node] = finals
+
+    def close(self, statement: Statement) -> None:
+        """Carry the running values to the next step of the scan's loop."""
+        acc = self.acc
+        vector = acc.values.vector_dim(statement)
+        lanes = acc.dims[vector].lanes if vector else 1
+        for free in acc.coordinates(statement.free):
+            key = acc.values.free_key(statement.free, free)
+            registers = self._registers[statement, key]
+            for register, array in zip(registers, self._carry.get(statement, ()), strict=False):
+                place = array.place(acc.dims, free, vector)
+                acc.memory.store(array.storage, place, acc.builder.read(register), lanes, None, None)

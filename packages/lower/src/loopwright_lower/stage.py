@@ -1,0 +1,315 @@
+"""STAGE and KEEP: what one access touches, or a shared value, in a local array of its own."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from loopwright_core.errors import LoweringError, fail
+from loopwright_core.ir import dtype as dt
+from loopwright_core.ir import integer
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import TRUE, UOp, const, toposort
+from loopwright_core.kernel.dims import Axis, AxisKind, Dim
+from loopwright_core.kernel.schedule import Schedule, Stage
+from loopwright_lower.build import Builder
+from loopwright_lower.dims import DimState
+from loopwright_lower.indices import Indices, Offsets, Place
+from loopwright_lower.memory import AxisArray, Memory, axis_strides
+from loopwright_lower.plan import Analysis, Statement, Step
+from loopwright_lower.values import Values
+from loopwright_lower.windows import PositionArray
+
+
+def prefix_of(statement: Statement, at: str) -> tuple[Step, ...]:
+    """The statement's loops down to and including axis `at`; () outside every loop."""
+    if not at:
+        return ()
+    for n, step in enumerate(statement.path):
+        if step.axis.name == at and step.owner == 0:
+            return statement.path[: n + 1]
+    raise fail(LoweringError, f"no loop {at} around the statement that reads the staged access")
+
+
+class Stages:
+    """Plans copies as statements and emits them."""
+
+    def __init__(
+        self,
+        builder: Builder,
+        indices: Indices,
+        memory: Memory,
+        values: Values,
+        dims: dict[str, DimState],
+        facts: Analysis,
+    ) -> None:
+        self.builder, self.indices, self.memory = builder, indices, memory
+        self.values, self.dims, self.facts = values, dims, facts
+        self._keep_writers: dict[Statement, list[tuple[UOp, PositionArray]]] = {}
+        self._extents: dict[PositionArray, tuple[int, ...]] = {}
+        self._inner: dict[PositionArray, list[Axis]] = {}
+
+    # Copies of a load
+
+    def plan_load(
+        self, stage: Stage, load: UOp, statements: list[Statement], schedule: Schedule
+    ) -> Statement:
+        """A copy statement for one LOAD; its consumers then read the local array."""
+        consumers = [s for s in statements if load in s.order]
+        prefixes = [prefix_of(s, stage.at) for s in consumers]
+        if not consumers or any(p != prefixes[0] for p in prefixes):
+            fail(LoweringError, f"STAGE {stage.access}: its readers share no loop {stage.at}")
+        prefix = prefixes[0]
+        names = self.facts.free(load)
+        inner = [
+            a for a in schedule.axes if a.dim in names and not any(p.axis == a for p in prefix)
+        ]
+        number = len(statements) + 1
+        if stage.mode == "halo":
+            path = prefix
+            array: AxisArray | PositionArray = self._halo_array(load, inner, prefix)
+        else:
+            order = _by_names(inner, stage.order) if stage.order else inner
+            own = [Step(a, number) for a in order if not a.kind.is_expanded]
+            missing = [a for a in inner if not a.kind.is_expanded and a not in order]
+            path = (*prefix, *own, *(Step(a, number) for a in missing))
+            layout = _by_names(inner, stage.layout) if stage.layout else _lanes_last(inner)
+            layout = [*(a for a in inner if a not in layout), *layout]
+            strides, size = axis_strides(tuple(layout))
+            array = AxisArray(self.builder.local(f"{stage.access}_tile", load.dtype, size), strides)
+        copy = Statement(number, "copy", load, (), names, (), path)
+        copy.order = [
+            n
+            for n in toposort(load.src)
+            if n.op not in _NOT_VALUES and not self.facts.is_index[n]
+        ]
+        copy.copy = array
+        for s in consumers:
+            s.reads.append(copy)
+            copy.consumers.append(s)
+        return copy
+
+    def _halo_array(
+        self, load: UOp, inner: list[Axis], prefix: tuple[Step, ...]
+    ) -> PositionArray:
+        """Extents per buffer dimension: `h + a - 1` over a block of 8 rows and 3 taps is 10."""
+        index = load.src[0]
+        if not _only_bounds(index):
+            fail(
+                LoweringError,
+                "a halo STAGE reads its fill outside the buffer, but this access is masked inside",
+                fix="Stage it as a panel",
+            )
+        extents = []
+        for i in index.src[1:-1]:
+            affine = integer.affine(i)
+            extent = 1
+            for atom, coef in affine.terms:
+                if atom.op is not Op.DIM:
+                    fail(LoweringError, "a halo STAGE needs an affine access")
+                extent += abs(coef) * (_span(inner, atom.arg.name) - 1)
+            extents.append(extent)
+        strides, size = [], 1
+        for extent in reversed(extents):
+            strides.append(size)
+            size *= extent
+        storage = self.builder.local("halo", load.dtype, size)
+
+        def locate(n: int, offsets: Offsets, vector: str | None) -> Place:
+            return self.indices.at(index.src[1 + n], offsets, {}, vector)
+
+        array = PositionArray(storage, tuple(reversed(strides)), locate, [])
+        self._extents[array] = tuple(extents)
+        self._inner[array] = inner
+        return array
+
+    def emit_copy(self, copy: Statement) -> None:
+        """The copy's leaf."""
+        array = copy.copy
+        if isinstance(array, PositionArray):
+            self._emit_halo(copy, array)
+        else:
+            assert isinstance(array, AxisArray)
+            self._emit_panel(copy, array)
+        self.values.arrays[copy.node] = (array,)
+
+    def _emit_panel(self, copy: Statement, array: AxisArray) -> None:
+        """Every expanded position; what does not exist is filled, so readers need no mask."""
+        load, vector = copy.node, self.values.vector_dim(copy)
+        lanes = self.dims[vector].lanes if vector else 1
+        for choice in product(*[self.dims[d].all_offsets for d in copy.free]):
+            offsets = dict(zip(copy.free, choice, strict=True))
+            exists = all(o in self.dims[d].offsets for d, o in offsets.items())
+            if exists:
+                known = self.values.evaluate(copy, offsets)
+                value = self.values.load(load, known, offsets, vector)
+            else:
+                value = load.src[1]
+            place = array.place(self.dims, offsets, vector)
+            self.memory.store(array.storage, place, value, lanes, None, None)
+
+    def _emit_halo(self, copy: Statement, array: PositionArray) -> None:
+        """Loops over the tile's own extents; outside the buffer the access' fill stands."""
+        b, load = self.builder, copy.node
+        index, fill = load.src
+        array.origins = [
+            self._origin(i, self._inner[array]) for i in index.src[1:-1]
+        ]
+        offset, local, valid = integer.add(0, 0), integer.add(0, 0), TRUE
+        opened = 0
+        shape = index.arg
+        for n, (extent, origin) in enumerate(
+            zip(self._extents[array], array.origins, strict=True)
+        ):
+            step = integer.add(0, 0)
+            if extent > 1:
+                loop = b.open_loop(const(extent, b.int_dtype), f"h{n}")
+                step = UOp(Op.RANGE, dt.index, (const(extent, dt.index),), loop.arg)
+                self.indices.loops[step] = loop
+                opened += 1
+            at = integer.add(origin, step)
+            size = shape[n]
+            valid = integer.and_(valid, integer.ge(at, 0))
+            valid = integer.and_(valid, integer.lt(at, size))
+            offset = integer.add(integer.mul(offset, size), at)
+            local = integer.add(local, integer.mul(step, array.strides[n]))
+        mask = None if valid is TRUE else self.indices.emit(valid)
+        value = self.memory.load(index.src[0], Place(offset, 0), 1, mask, fill)
+        self.memory.store(array.storage, Place(local, 0), value, 1, None, None)
+        for _ in range(opened):
+            b.close()
+
+    def _origin(self, index: UOp, inner: list[Axis]) -> UOp:
+        """The smallest value of an affine index over the inner axes, at the present loops."""
+        affine = integer.affine(index)
+        at = integer.add(0, affine.const)
+        for atom, coef in affine.terms:
+            state = self.dims[atom.arg.name]
+            sign = -coef if state.is_reversed else coef
+            at = integer.add(at, integer.mul(state.position(0, False), coef))
+            if sign < 0:
+                at = integer.add(at, sign * (_span(inner, atom.arg.name) - 1))
+        return at
+
+    # Kept values
+
+    def plan_keep(
+        self, stage: Stage, instances: tuple[UOp, ...], statements: list[Statement]
+    ) -> None:
+        """One instance writes the value to a local array, the others read it there."""
+        users = [(v, s) for v in instances for s in statements if v in s.order]
+        writers = [(v, s) for v, s in users if set(s.dims) == set(self.facts.free(v))]
+        if not writers or len({v for v, _ in users}) < 2:
+            fail(LoweringError, f"KEEP {stage.access}: no statement computes it exactly once")
+        writer, owner = writers[0]
+        prefix = prefix_of(owner, stage.at)
+        names = self.facts.free(writer)
+        outer = {p.axis for p in prefix}
+        sizes = [self._room(d, outer, [v for v, _ in users]) for d in range(len(names))]
+        strides, size = [], 1
+        for n in reversed(sizes):
+            strides.append(size)
+            size *= n
+        storage = self.builder.local(stage.access, writer.dtype, size)
+        written = self._position_array(storage, tuple(reversed(strides)), names, outer)
+        self._keep_writers.setdefault(owner, []).append((writer, written))
+        for value, reader in users:
+            if value is writer:
+                continue
+            if prefix_of(reader, stage.at) != prefix:
+                fail(LoweringError, f"KEEP {stage.access}: a reader lies outside {stage.at}")
+            reader.reads.append(owner)
+            owner.consumers.append(reader)
+            array = self._position_array(
+                storage, tuple(reversed(strides)), self.facts.free(value), outer
+            )
+            self.values.arrays[value] = (array,)
+
+    def _room(self, nth: int, outer: set[Axis], instances: list[UOp]) -> int:
+        """Elements along the value's nth dim, whole blocks of every instance included."""
+        room = 1
+        for value in instances:
+            state = self.dims[self.facts.free(value)[nth]]
+            inner = 1
+            for a in state.axes:
+                if a not in outer:
+                    inner *= int(a.size)  # type: ignore[arg-type]
+            room = max(room, inner)
+        return room
+
+    def _position_array(
+        self, storage: UOp, strides: tuple[int, ...], names: tuple[str, ...], outer: set[Axis]
+    ) -> PositionArray:
+        def locate(n: int, offsets: Offsets, vector: str | None) -> Place:
+            state = self.dims[names[n]]
+            at = integer.add(0, offsets.get(names[n], 0))
+            for e in state.entered:
+                if e.axis not in outer:
+                    at = integer.add(at, integer.mul(e.value, e.axis.stride))
+            is_lanes = names[n] == vector and state.vector is not None
+            return Place(at, state.vector.stride if is_lanes and state.vector else 0)
+
+        return PositionArray(storage, strides, locate, [integer.add(0, 0)] * len(strides))
+
+    def keep(self, statement: Statement, offsets: Offsets, known: dict[UOp, UOp]) -> None:
+        """After a leaf's values: write those that are kept."""
+        for value, array in self._keep_writers.get(statement, ()):
+            vector = self.values.vector_dim(statement)
+            vector = vector if vector in self.facts.free(value) else None
+            lanes = self.dims[vector].lanes if vector else 1
+            place = array.place(self.dims, offsets, vector)
+            emitted = self.values.operand(value, known, offsets, vector)
+            self.memory.store(array.storage, place, emitted, lanes, None, None)
+
+
+_NOT_VALUES = frozenset({Op.CONST, Op.INDEX, Op.BUFFER, Op.DIM, Op.VAR})
+
+
+def _only_bounds(index: UOp) -> bool:
+    """Whether an access' validity says no more than that its indices lie in the buffer."""
+    allowed = {TRUE}
+    for n, i in zip(index.arg, index.src[1:-1], strict=True):
+        allowed |= {integer.ge(i, 0), integer.lt(i, n)}
+        allowed.add(integer.and_(integer.ge(i, 0), integer.lt(i, n)))
+    stack = [index.src[-1]]
+    while stack:
+        node = stack.pop()
+        if node in allowed:
+            continue
+        if node.op is not Op.AND:
+            return False
+        stack.extend(node.src)
+    return True
+
+
+def _span(inner: list[Axis], dim: str) -> int:
+    """How many positions of a dim the inner axes cover."""
+    span = 1
+    for a in inner:
+        if a.dim == dim:
+            span += a.stride * (int(a.size) - 1)  # type: ignore[arg-type]
+    return span
+
+
+def _lanes_last(axes: list[Axis]) -> list[Axis]:
+    return sorted(axes, key=lambda a: a.kind is AxisKind.VECTOR)
+
+
+def _by_names(axes: list[Axis], names: tuple[str, ...]) -> list[Axis]:
+    """Axes by their texts; `j` alone is the only or innermost axis of the dim."""
+    found = []
+    for name in names:
+        for a in axes:
+            inner = [x for x in axes if x.dim == a.dim]
+            if a.name == name or (a.dim == name and a.stride == min(x.stride for x in inner)):
+                found.append(a)
+                break
+        else:
+            fail(LoweringError, f"STAGE names axis {name}, which does not lie inside it")
+    return found
+
+
+def check_dims(dims: tuple[Dim, ...]) -> None:
+    """Every dim is positive: arrays of size 0 need no kernel."""
+    for d in dims:
+        if d.max_size < 1:
+            fail(LoweringError, f"dim {d.name} has size 0: nothing is to be computed")

@@ -1,0 +1,36 @@
+"""Local arrays addressed by position: kept values and conv-like input tiles (halo)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from loopwright_core.ir import integer
+from loopwright_core.ir.uop import UOp
+from loopwright_lower.dims import DimState
+from loopwright_lower.indices import Offsets, Place
+
+
+@dataclass(eq=False)
+class PositionArray:
+    """`sum((position - origin) * stride)`, one term per array dimension.
+
+    `locate` gives the position of a dimension at a coordinate as base + stride * lane;
+    `origins` hold the index expression of each dimension's first element, set when the array's
+    scope is entered.
+    """
+
+    storage: UOp
+    strides: tuple[int, ...]
+    locate: Callable[[int, Offsets, str | None], Place]
+    origins: list[UOp]
+
+    def place(self, dims: dict[str, DimState], offsets: Offsets, vector: str | None) -> Place:
+        """Where the element of the present coordinate (lane 0) lies."""
+        base, lane_stride = integer.add(0, 0), 0
+        for n, (stride, origin) in enumerate(zip(self.strides, self.origins, strict=True)):
+            at = self.locate(n, offsets, vector)
+            assert at.stride is not None
+            base = integer.add(base, integer.mul(integer.sub(at.base, origin), stride))
+            lane_stride += at.stride * stride
+        return Place(base, lane_stride)
