@@ -89,7 +89,7 @@ class _Body:
             return tuple([d for d in dims if d not in bound])
         return dims
 
-    def points(self, stores: Sequence[UOp], ranges: Mapping[Dim, int] = {}) -> int:  # noqa: B006
+    def points(self, stores: Sequence[UOp], ranges: Mapping[Dim, int] = {}) -> int:
         """The largest iteration space of a node, counting a reduce before it is combined."""
         most = 1
         for node in toposort(stores):
