@@ -11,13 +11,13 @@ from loopwright_core.ir.combine import Values as MergeValues
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import FALSE, TRUE, UOp, toposort
 from loopwright_core.kernel.dims import Axis, AxisKind
+from loopwright_core.kernel.statements import Statement, reduce_values
 from loopwright_core.plugin.target import Target
 from loopwright_lower.build import Builder
 from loopwright_lower.dims import DimState
 from loopwright_lower.indices import Indices, Offsets
 from loopwright_lower.memory import AxisArray, Memory, axis_strides
 from loopwright_lower.merge import Merger, merger
-from loopwright_lower.plan import Statement, reduce_values
 from loopwright_lower.values import LocalArray, Values
 
 Key = tuple[int, ...]
@@ -60,10 +60,7 @@ class Accumulators:
 
     def _bound_upcasts(self, statement: Statement) -> list[Axis]:
         return [
-            a
-            for d in statement.bound
-            for a in self.dims[d].expanded
-            if a.kind is AxisKind.UPCAST
+            a for d in statement.bound for a in self.dims[d].expanded if a.kind is AxisKind.UPCAST
         ]
 
     def _partial_of(self, statement: Statement, offsets: Offsets) -> Key:
@@ -101,9 +98,7 @@ class Accumulators:
                 self.after_values(statement, offsets, known)
                 mask = self.memory.exists(statement.bound, offsets, vector)
                 key = self.values.free_key(statement.free, free)
-                registers = self._registers[
-                    statement, key, self._partial_of(statement, offsets)
-                ]
+                registers = self._registers[statement, key, self._partial_of(statement, offsets)]
                 old = tuple([self.builder.read(r) for r in registers])
                 new = self._joined(statement, merge, old, values, known, offsets, vector, mask)
                 for register, value in zip(registers, new, strict=True):
@@ -159,9 +154,7 @@ class Accumulators:
         first, last = TRUE, TRUE
         for step in statement.path[: statement.open_depth]:
             if statement.binds(step):
-                entered = next(
-                    e for e in self.dims[step.axis.dim].entered if e.axis == step.axis
-                )
+                entered = next(e for e in self.dims[step.axis.dim].entered if e.axis == step.axis)
                 first = integer.and_(first, entered.first)
                 last = integer.and_(last, entered.last)
         return first, last
@@ -209,9 +202,7 @@ class Accumulators:
 
         self.either(first, store_first, store_later)
 
-    def _sink(
-        self, statement: Statement, sink: Statement, finals: dict[Key, MergeValues]
-    ) -> None:
+    def _sink(self, statement: Statement, sink: Statement, finals: dict[Key, MergeValues]) -> None:
         """Partial sums live in the output itself; the last visit applies the STORE's epilogue."""
         merge, (first, last) = self.merger(statement), self.visits(statement)
         node, vector = sink.node, self._free_vector(statement)

@@ -9,13 +9,13 @@ from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import TRUE, UOp
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel, buffer_name
+from loopwright_core.kernel.nest import Leaf, LoopNode, Tree
+from loopwright_core.kernel.statements import Statement
 from loopwright_core.plugin.target import Target
 from loopwright_lower.accumulate import Accumulators, can_sink
 from loopwright_lower.build import Builder
 from loopwright_lower.dims import DimState, Entered
 from loopwright_lower.indices import Indices
-from loopwright_lower.nest import Leaf, LoopNode, Tree
-from loopwright_lower.plan import Statement
 from loopwright_lower.scan import Scans
 from loopwright_lower.stage import Stages
 from loopwright_lower.values import Values
@@ -62,9 +62,7 @@ class Emitter:
         """Emit the children of one tree level; accumulators open around the child they span."""
         for node in nodes:
             inside = [node.statement] if isinstance(node, Leaf) else node.statements
-            opening = [
-                s for s in inside if s.kind in ("reduce", "scan") and s.open_depth == depth
-            ]
+            opening = [s for s in inside if s.kind in ("reduce", "scan") and s.open_depth == depth]
             for s in opening:
                 self._owner(s).open(s)
             if isinstance(node, Leaf):
@@ -138,9 +136,7 @@ class Emitter:
         if condition is not TRUE:
             self.builder.close()
 
-    def _thread(
-        self, node: LoopNode, depth: int, total: UOp, full: UOp, has_tail: bool
-    ) -> None:
+    def _thread(self, node: LoopNode, depth: int, total: UOp, full: UOp, has_tail: bool) -> None:
         """One slice per worker thread: the axis' value is the thread's number."""
         count = int(node.step.axis.size)  # type: ignore[arg-type]
         value = UOp(Op.SPECIAL, dt.index, (), ("thread", count))

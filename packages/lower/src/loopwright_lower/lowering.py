@@ -6,8 +6,11 @@ from loopwright_core.errors import LoweringError, fail
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp, Variable, toposort
 from loopwright_core.kernel.access import accesses
+from loopwright_core.kernel.dims import AxisKind
 from loopwright_core.kernel.estimate import estimate
 from loopwright_core.kernel.kernel import Kernel, buffer_name
+from loopwright_core.kernel.nest import build_nest
+from loopwright_core.kernel.statements import Analysis, Statement, make_statements
 from loopwright_core.plugin.target import Target
 from loopwright_core.program.program import Param, Phase, Program
 from loopwright_lower.accumulate import Accumulators
@@ -17,8 +20,6 @@ from loopwright_lower.dims import dim_states
 from loopwright_lower.emit import Emitter, check_threads, thread_count
 from loopwright_lower.indices import Indices, int_dtype_for
 from loopwright_lower.memory import Memory
-from loopwright_lower.nest import build_nest
-from loopwright_lower.plan import Analysis, Statement, make_statements
 from loopwright_lower.stage import Stages, check_dims
 from loopwright_lower.values import Values
 
@@ -26,6 +27,7 @@ from loopwright_lower.values import Values
 def lower(kernel: Kernel, target: Target) -> Program:
     """The program of a scheduled kernel. Raises LoweringError naming what cannot be lowered."""
     check_dims(kernel.dims)
+    _check_kinds(kernel)
     n_shared = [len(group) for group in kernel.shared]
     flat = tuple(v for group in kernel.shared for v in group)
     roots = decompose((kernel.body, *flat), target)
@@ -50,9 +52,25 @@ def lower(kernel: Kernel, target: Target) -> Program:
     check_threads(tree, threads)
     emitter.tree(tree, 0)
     phase = Phase(kernel.name, builder.finish(), threads)
-    return Program(
-        kernel.name, (phase,), _params(kernel), _variables(kernel), estimate(kernel)
-    )
+    return Program(kernel.name, (phase,), _params(kernel), _variables(kernel), estimate(kernel))
+
+
+def _check_kinds(kernel: Kernel) -> None:
+    for axis in kernel.schedule.axes:
+        if axis.kind not in _CPU_KINDS:
+            fail(
+                LoweringError,
+                f"axis {axis.name} is of kind {axis.kind.name}, which needs a device with "
+                "workgroups, and lowering for those is not there yet",
+                where=kernel.name,
+                fix="Use a schedule of LOOP, THREAD, UPCAST, UNROLL and VECTOR axes",
+            )
+
+
+_CPU_KINDS = frozenset(
+    {AxisKind.LOOP, AxisKind.REDUCE, AxisKind.THREAD}
+    | {AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.VECTOR}
+)
 
 
 def _plan_stages(
@@ -67,9 +85,7 @@ def _plan_stages(
         if stage.mode == "keep":
             stages.plan_keep(stage, shared[int(stage.access[1:])], statements)
             continue
-        loads = [
-            n for n in facts.nodes if n.op is Op.LOAD and names.get(n.src[0]) == stage.access
-        ]
+        loads = [n for n in facts.nodes if n.op is Op.LOAD and names.get(n.src[0]) == stage.access]
         if not loads:
             fail(LoweringError, f"STAGE {stage.access}: the kernel has no such load")
         for load in loads:

@@ -116,7 +116,9 @@ class Memory:
         value = b.broadcast(value, lanes) if lanes > 1 else value
         if mask is not None and offset.dtype.lanes > 1:
             mask = b.broadcast(mask, lanes)
-        if hint == "nt" and not (place.stride == 1 and mask is None and self._aligned(place, lanes)):
+        if hint == "nt" and not (
+            place.stride == 1 and mask is None and self._aligned(place, lanes)
+        ):
             hint = None
         b.store(storage, offset, value, mask, hint)
 

@@ -86,5 +86,3 @@ def merger(name: str, dtypes: tuple[DType, ...], target: Target) -> Merger:
     if found is None:
         found = _cache[key] = Merger(name, dtypes, target)
     return found
-
-

@@ -8,9 +8,9 @@ from loopwright_core.ir.combine import Values as MergeValues
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import FALSE, TRUE, UOp
 from loopwright_core.kernel.dims import Axis
+from loopwright_core.kernel.statements import Statement, reduce_values
 from loopwright_lower.accumulate import Accumulators, Key
 from loopwright_lower.memory import AxisArray, axis_strides
-from loopwright_lower.plan import Statement, reduce_values
 
 
 class Scans:
@@ -99,9 +99,7 @@ class Scans:
                 known = acc.values.evaluate(statement, offsets)
                 acc.after_values(statement, offsets, known)
                 mask = acc.memory.exists(statement.bound, offsets, vector)
-                registers = self._registers[
-                    statement, acc.values.free_key(statement.free, free)
-                ]
+                registers = self._registers[statement, acc.values.free_key(statement.free, free)]
                 old = tuple([b.read(r) for r in registers])
                 new = tuple([acc.values.operand(v, known, offsets, vector) for v in inputs])
                 joined = merge.merge(b, old, merge.masked(b, mask, new))
@@ -126,4 +124,6 @@ class Scans:
             registers = self._registers[statement, key]
             for register, array in zip(registers, self._carry.get(statement, ()), strict=False):
                 place = array.place(acc.dims, free, vector)
-                acc.memory.store(array.storage, place, acc.builder.read(register), lanes, None, None)
+                acc.memory.store(
+                    array.storage, place, acc.builder.read(register), lanes, None, None
+                )

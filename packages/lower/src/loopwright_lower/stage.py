@@ -11,11 +11,11 @@ from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import TRUE, UOp, const, toposort
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 from loopwright_core.kernel.schedule import Schedule, Stage
+from loopwright_core.kernel.statements import Analysis, Statement, Step
 from loopwright_lower.build import Builder
 from loopwright_lower.dims import DimState
 from loopwright_lower.indices import Indices, Offsets, Place
 from loopwright_lower.memory import AxisArray, Memory, axis_strides
-from loopwright_lower.plan import Analysis, Statement, Step
 from loopwright_lower.values import Values
 from loopwright_lower.windows import PositionArray
 
@@ -78,9 +78,7 @@ class Stages:
             array = AxisArray(self.builder.local(f"{stage.access}_tile", load.dtype, size), strides)
         copy = Statement(number, "copy", load, (), names, (), path)
         copy.order = [
-            n
-            for n in toposort(load.src)
-            if n.op not in _NOT_VALUES and not self.facts.is_index[n]
+            n for n in toposort(load.src) if n.op not in _NOT_VALUES and not self.facts.is_index[n]
         ]
         copy.copy = array
         for s in consumers:
@@ -88,9 +86,7 @@ class Stages:
             copy.consumers.append(s)
         return copy
 
-    def _halo_array(
-        self, load: UOp, inner: list[Axis], prefix: tuple[Step, ...]
-    ) -> PositionArray:
+    def _halo_array(self, load: UOp, inner: list[Axis], prefix: tuple[Step, ...]) -> PositionArray:
         """Extents per buffer dimension: `h + a - 1` over a block of 8 rows and 3 taps is 10."""
         index = load.src[0]
         if not _only_bounds(index):
@@ -151,15 +147,11 @@ class Stages:
         """Loops over the tile's own extents; outside the buffer the access' fill stands."""
         b, load = self.builder, copy.node
         index, fill = load.src
-        array.origins = [
-            self._origin(i, self._inner[array]) for i in index.src[1:-1]
-        ]
+        array.origins = [self._origin(i, self._inner[array]) for i in index.src[1:-1]]
         offset, local, valid = integer.add(0, 0), integer.add(0, 0), TRUE
         opened = 0
         shape = index.arg
-        for n, (extent, origin) in enumerate(
-            zip(self._extents[array], array.origins, strict=True)
-        ):
+        for n, (extent, origin) in enumerate(zip(self._extents[array], array.origins, strict=True)):
             step = integer.add(0, 0)
             if extent > 1:
                 loop = b.open_loop(const(extent, b.int_dtype), f"h{n}")
@@ -200,7 +192,7 @@ class Stages:
         writers = [(v, s) for v, s in users if set(s.dims) == set(self.facts.free(v))]
         if not writers or len({v for v, _ in users}) < 2:
             fail(LoweringError, f"KEEP {stage.access}: no statement computes it exactly once")
-        writer, owner = writers[0]
+        writer, owner = min(writers, key=lambda user: user[1].number)
         prefix = prefix_of(owner, stage.at)
         names = self.facts.free(writer)
         outer = {p.axis for p in prefix}

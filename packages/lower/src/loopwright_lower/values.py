@@ -6,11 +6,11 @@ from loopwright_core.errors import LoweringError, fail
 from loopwright_core.ir import integer
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import TRUE, UOp
+from loopwright_core.kernel.statements import Analysis, Statement
 from loopwright_lower.build import LEAVES, Builder
 from loopwright_lower.dims import DimState
 from loopwright_lower.indices import Indices, Offsets, Place
 from loopwright_lower.memory import AxisArray, Memory
-from loopwright_lower.plan import Analysis, Statement
 from loopwright_lower.windows import PositionArray
 
 LocalArray = AxisArray | PositionArray
@@ -86,9 +86,7 @@ class Values:
             )
         raise LoweringError(f"{node} has no value where it is read: a bug, report it")
 
-    def _node(
-        self, node: UOp, values: dict[UOp, UOp], offsets: Offsets, vector: str | None
-    ) -> UOp:
+    def _node(self, node: UOp, values: dict[UOp, UOp], offsets: Offsets, vector: str | None) -> UOp:
         if node in self.arrays:
             return self.from_array(self.arrays[node][0], offsets, vector)
         if node.op is Op.LOAD:
@@ -139,9 +137,7 @@ class Values:
                 mask = self.memory.both(mask, condition)
         return place, mask
 
-    def load(
-        self, node: UOp, values: dict[UOp, UOp], offsets: Offsets, vector: str | None
-    ) -> UOp:
+    def load(self, node: UOp, values: dict[UOp, UOp], offsets: Offsets, vector: str | None) -> UOp:
         """A level-2 LOAD from its buffer."""
         index, fill = node.src
         place, mask = self.locate(index, values, offsets, vector)

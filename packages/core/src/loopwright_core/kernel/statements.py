@@ -9,17 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from loopwright_core.errors import LoweringError, fail
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp, toposort
-from loopwright_core.kernel.dims import Axis, AxisKind, Dim
+from loopwright_core.kernel.dims import Axis, Dim
 from loopwright_core.kernel.schedule import Schedule
 
 Kind = Literal["reduce", "scan", "store", "copy"]
-CPU_KINDS = frozenset(
-    {AxisKind.LOOP, AxisKind.REDUCE, AxisKind.THREAD}
-    | {AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.VECTOR}
-)
 
 
 class Step(NamedTuple):
@@ -43,7 +38,7 @@ class Statement:
     order: list[UOp] = field(default_factory=list)
     reads: list[Statement] = field(default_factory=list)
     consumers: list[Statement] = field(default_factory=list)
-    copy: object = None  # kind "copy": what stage.py needs
+    copy: object = None  # kind "copy": the local array it fills, as the lowering describes it
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -134,21 +129,11 @@ def reduce_values(node: UOp) -> tuple[UOp, ...]:
 
 def path_of(schedule: Schedule, dims: tuple[str, ...]) -> tuple[Step, ...]:
     """The loops of a statement over these dims."""
-    return tuple(
-        Step(a) for a in schedule.axes if not a.kind.is_expanded and a.dim in dims
-    )
+    return tuple(Step(a) for a in schedule.axes if not a.kind.is_expanded and a.dim in dims)
 
 
 def make_statements(sink: UOp, schedule: Schedule, facts: Analysis) -> list[Statement]:
     """REDUCEs, SCANs and STOREs of the body, in an order in which each may run."""
-    for axis in schedule.axes:
-        if axis.kind not in CPU_KINDS:
-            fail(
-                LoweringError,
-                f"axis {axis.name} is of kind {axis.kind.name}, which needs a device with "
-                "workgroups",
-                fix="Lower this schedule for a target that has them",
-            )
     found: dict[UOp, Statement] = {}
     for node in facts.nodes:
         if node.op in (Op.REDUCE, Op.SCAN):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loopwright_core.errors import LoweringError, fail
-from loopwright_lower.plan import Statement, Step
+from loopwright_core.errors import OptError, fail
+from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.statements import Analysis, Statement, Step, make_statements
 
 
 @dataclass(eq=False)
@@ -32,7 +33,7 @@ Tree = list[LoopNode | Leaf]
 
 
 def build_nest(statements: list[Statement]) -> Tree:
-    """The tree of all statements. Raises LoweringError where their order is contradictory."""
+    """The tree of all statements. Raises OptError where their order is contradictory."""
     return _level(statements, 0)
 
 
@@ -88,7 +89,7 @@ def _groups(statements: list[Statement], depth: int) -> list[list[Statement]]:
         if not ready:
             names = ", ".join(sorted({str(s.node) for g in pending for s in members[g]}))
             fail(
-                LoweringError,
+                OptError,
                 f"the loop order makes statements wait for each other: {names}",
                 fix="Change the ORDER, or drop it",
             )
@@ -99,3 +100,9 @@ def _groups(statements: list[Statement], depth: int) -> list[list[Statement]]:
         done.update(together)
         pending = [g for g in pending if g not in done]
     return order
+
+
+def check_nest(kernel: Kernel) -> None:
+    """Raises OptError where the schedule's loop order makes statements wait for each other."""
+    facts = Analysis((kernel.body,), kernel.dims)
+    build_nest(make_statements(kernel.body, kernel.schedule, facts))

@@ -1,0 +1,164 @@
+"""x modulo pi/2 for SIN and COS, to more than working precision, for every finite x.
+
+Moderate x: n*pi/2 subtracted in three fused steps (W. J. Cody and W. Waite, 1980). Others: the
+bits of 2/pi that matter for x's exponent, times x's digits, in integers (M. H. Payne and
+R. N. Hanek, SIGNUM 18, 1983). Both are computed and one is chosen: lanes do not branch.
+"""
+
+from __future__ import annotations
+
+import math
+
+from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.dtype import DType
+from loopwright_core.ir.uop import UOp, const
+
+from loopwright_lower.decompose import coefficients as co
+from loopwright_lower.decompose.build import (
+    add,
+    and_,
+    bitcast,
+    bits_of,
+    cast,
+    ftoi,
+    lt,
+    mul,
+    ne,
+    or_,
+    shl,
+    shr,
+    sub,
+    where,
+)
+from loopwright_lower.decompose.double import Pair, fast_two_sum, two_product
+from loopwright_lower.decompose.exponential import BINARY, nearest
+from loopwright_lower.decompose.table import Emit
+
+_U64 = dt.uint64
+_LOW = 0xFFFFFFFF
+
+
+def reduce_angle(e: Emit, x: UOp) -> tuple[UOp, Pair]:
+    """(q, r) with x = q*pi/2 + r modulo 2*pi, |r| about pi/4 at most, for x >= 0; q is uint."""
+    unsigned = dt.unsigned(x.dtype.bits)
+    exact = (_payne_hanek_32 if x.dtype is dt.float32 else _payne_hanek_64)(e, x)
+    if e.has_fma:
+        limit = co.CODY_WAITE_LIMIT_32 if x.dtype is dt.float32 else co.CODY_WAITE_LIMIT_64
+        quick = _cody_waite(e, x)
+    else:
+        # Without a fused step the subtraction is exact only for n = 0.
+        limit = 0.78
+        quick = const(0, unsigned), (x, const(0.0, x.dtype))
+    small = lt(x, limit)
+    q = where(small, quick[0], cast(exact[0], unsigned))
+    high = where(small, quick[1][0], exact[1][0])
+    return q, (high, where(small, quick[1][1], exact[1][1]))
+
+
+def _cody_waite(e: Emit, x: UOp) -> tuple[UOp, Pair]:
+    """x - n*pi/2, pi/2 as the sum of three floats; the first step is exact."""
+    first, second, third = co.HALF_PI_32 if x.dtype is dt.float32 else co.HALF_PI_64
+    whole, n = nearest(e, x, 2 / math.pi)
+    r = e.fma(whole, const(-first, x.dtype), x)
+    high = e.fma(whole, const(-second, x.dtype), r)
+    low = e.fma(whole, const(-second, x.dtype), sub(r, high))
+    return n, (high, e.fma(whole, const(-third, x.dtype), low))
+
+
+def _window(x: UOp, word_bits: int, n_words: int) -> list[UOp]:
+    """The bits of 2/pi from weight 2 on, relative to x's last digit: `n_words`, first is highest.
+
+    The table starts with as many zeros as one word has, so that x from 1/2 on has a place in it.
+    """
+    form = BINARY[x.dtype]
+    exponent = cast(shr(bits_of(x), form.mantissa), _U64)
+    drop = sub(exponent, form.bias + form.mantissa + 2 - word_bits)
+    place, shift = shr(drop, word_bits.bit_length() - 1), and_(drop, word_bits - 1)
+    steps = 3 if x.dtype is dt.float32 else 5
+    words = _table(word_bits, (1 << steps) + n_words)
+    chosen = [const(w, _U64) for w in words]
+    for k in reversed(range(steps)):
+        bit = ne(and_(place, 1 << k), 0)
+        keep = n_words + 1 + (1 << k) - 1
+        chosen = [_choose(bit, chosen[i + (1 << k)], chosen[i]) for i in range(keep)]
+    if word_bits == 32:
+        pairs = [or_(shl(chosen[i], 32), chosen[i + 1]) for i in range(n_words)]
+        return [shr(shl(p, shift), 32) for p in pairs]
+    back = sub(const(63, _U64), shift)
+    return [or_(shl(chosen[i], shift), shr(shr(chosen[i + 1], 1), back)) for i in range(n_words)]
+
+
+def _choose(bit: UOp, a: UOp, b: UOp) -> UOp:
+    return a if a is b else where(bit, a, b)
+
+
+def _table(word_bits: int, n: int) -> list[int]:
+    """A word of zeros, then the bits of 2/pi, as `n` words."""
+    total = co.TWO_OVER_PI_BITS
+    mask = (1 << word_bits) - 1
+    words = [0]
+    for k in range(1, n):
+        down = total - k * word_bits
+        words.append((co.TWO_OVER_PI >> down) & mask if down >= 0 else 0)
+    return words
+
+
+def _digits(x: UOp) -> UOp:
+    form = BINARY[x.dtype]
+    raw = cast(bits_of(x), _U64)
+    return or_(and_(raw, (1 << form.mantissa) - 1), 1 << form.mantissa)
+
+
+def _quarter(top: UOp) -> tuple[UOp, UOp]:
+    """Turns of pi/2 in the top two bits of a fixed-point number: the nearest, and what is left."""
+    q = shr(add(top, 1 << 61), 62)
+    return q, bitcast(sub(top, shl(q, 62)), dt.int64)
+
+
+def _times_half_pi(e: Emit, pair: Pair, dtype: DType) -> Pair:
+    """(high + low) * pi/2 / 2**62."""
+    c0, c1, _ = co.HALF_PI_32 if dtype is dt.float32 else co.HALF_PI_64
+    first, second = math.ldexp(c0, -62), math.ldexp(c1, -62)
+    high, rest = two_product(e, pair[0], const(first, dtype))
+    low = e.fma(pair[0], const(second, dtype), mul(pair[1], first))
+    return high, add(rest, low)
+
+
+def _payne_hanek_32(e: Emit, x: UOp) -> tuple[UOp, Pair]:
+    """24 digits times 96 bits of 2/pi, modulo 4: 62 bits of fraction."""
+    m = _digits(x)
+    a, b, c = _window(x, 32, 3)
+    top = add(add(shl(mul(m, a), 32), mul(m, b)), shr(mul(m, c), 32))
+    q, rest = _quarter(top)
+    high = cast(rest, dt.float32)
+    low = cast(sub(rest, ftoi(high, dt.int64)), dt.float32)
+    return q, _times_half_pi(e, (high, low), dt.float32)
+
+
+def _payne_hanek_64(e: Emit, x: UOp) -> tuple[UOp, Pair]:
+    """53 digits times 192 bits of 2/pi, modulo 4: 126 bits of fraction."""
+    m = _digits(x)
+    m_low, m_high = and_(m, _LOW), shr(m, 32)
+    limbs: list[UOp] = []
+    for word in reversed(_window(x, 64, 3)):
+        limbs += [and_(word, _LOW), shr(word, 32)]
+    low_products = [mul(m_low, limb) for limb in limbs]
+    high_products = [mul(m_high, limb) for limb in limbs[:-1]]
+    columns: list[UOp] = []
+    carry = const(0, _U64)
+    for k in range(1, 6):
+        total = add(and_(low_products[k], _LOW), shr(low_products[k - 1], 32))
+        total = add(total, and_(high_products[k - 1], _LOW))
+        if k > 1:
+            total = add(total, shr(high_products[k - 2], 32))
+        total = add(total, carry)
+        columns.append(and_(total, _LOW))
+        carry = shr(total, 32)
+    _, c2, c3, c4, c5 = columns
+    top, bottom = or_(shl(c5, 32), c4), or_(shl(c3, 32), c2)
+    q, rest = _quarter(top)
+    high = cast(rest, dt.float64)
+    cut = cast(sub(rest, ftoi(high, dt.int64)), dt.float64)
+    low = add(cut, mul(cast(bottom, dt.float64), 2.0**-64))
+    # After cancellation `high` may have fewer digits than `low`.
+    return q, _times_half_pi(e, fast_two_sum(high, low), dt.float64)
