@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import configparser
 import re
 import sys
 import tomllib
@@ -140,3 +141,18 @@ def test_changelog_fragments() -> None:
         assert match, path.name
         assert match[1] in {*PACKAGES, "repo"}, path.name
         assert path.read_text(encoding="utf-8").strip()
+
+
+def tox_environment(name: str) -> dict[str, str]:
+    reader = configparser.ConfigParser(interpolation=None)
+    reader.read(ROOT / "tox.ini", encoding="utf-8")
+    return dict(reader[f"testenv:{name}"])
+
+
+@pytest.mark.parametrize("package", sorted(PACKAGES))
+def test_package_has_its_environment(package: str) -> None:
+    """Each package is tested alone, by an environment of its name, and is in lint's list."""
+    alone = tox_environment(package)
+    assert f"--package={project(package)['name']}" in alone["uv_sync_flags"].split()
+    assert f"packages/{package}" in alone["commands"].split()
+    assert f"packages/{package}/src" in tox_environment("lint")["commands"].split()

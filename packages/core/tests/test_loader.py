@@ -279,7 +279,7 @@ def test_trace_switch(
 
 
 def test_first_result_order(site: Path, load: Load) -> None:
-    """A third party's tryfirst answers before a trylast, and implementers says so."""
+    """A third party's tryfirst answers before a trylast; that two could answer is reported."""
     body = "from loopwright_core.plugin import hookimpl\n@hookimpl({when}=True)\n"
     body += "def loopwright_cost(kernel): return {value}\n"
     install(site, "ours", body.format(when="trylast", value=1.0))
@@ -287,6 +287,7 @@ def test_first_result_order(site: Path, load: Load) -> None:
     found = load()
     assert found.hook.loopwright_cost(kernel=None, target=None) == 2.0
     assert found.implementers("loopwright_cost") == ["theirs", "ours"]
+    assert found.contested() == {"loopwright_cost": ["theirs", "ours"]}
 
 
 @pytest.mark.parametrize("text", ["", ":", "a:", ":1", "a:b:c:1", "a:b:c", " a", "a: b", "a::1"])

@@ -99,6 +99,16 @@ class Registry:
         caller: pluggy.HookCaller = getattr(self._manager.hook, hook)
         return [impl.plugin_name for impl in reversed(caller.get_hookimpls())]
 
+    def contested(self) -> dict[str, list[str]]:
+        """First-result hooks that several plugins implement, with the plugins in asking order."""
+        found = {}
+        for hook in vetting.HOOKS:
+            spec = getattr(self._manager.hook, hook).spec
+            names = self.implementers(hook)
+            if spec is not None and spec.opts.get("firstresult") and len(names) > 1:
+                found[hook] = names
+        return found
+
     def _load_all(self, found: Iterable[EntryPoint]) -> None:
         points = sorted(found, key=lambda p: (p.name, p.group, vetting.dist_name(p.dist)))
         text = os.environ.get("LOOPWRIGHT_PLUGINS", "")
