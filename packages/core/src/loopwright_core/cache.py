@@ -138,7 +138,7 @@ class Cache:
         """The files this class may have made: nothing else in the folder is touched."""
         try:
             found = sorted(self.root.glob("*/??/*"))
-        except OSError:
+        except (OSError, ValueError):  # ValueError: a path that no file system takes
             return
         for path in found:
             is_entry = path.suffix == _SUFFIX and path.stem.startswith(path.parent.name)

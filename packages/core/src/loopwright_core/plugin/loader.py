@@ -243,13 +243,13 @@ def _tracer() -> Callable[[str], None]:
 
 def _trace_hooks(manager: pluggy.PluginManager, trace: Callable[[str], None]) -> None:
     """One line a hook call: who was asked and how long it took."""
-    began: list[float] = []
+    here = threading.local()  # hooks may call hooks, in many threads
 
     def before(name: str, impls: Sequence[pluggy.HookImpl], kwargs: Any) -> None:
-        began.append(time.perf_counter())
+        here.began = [*getattr(here, "began", ()), time.perf_counter()]
 
     def after(outcome: Any, name: str, impls: Sequence[pluggy.HookImpl], kwargs: Any) -> None:
-        took_ms = (time.perf_counter() - began.pop()) * 1e3
+        took_ms = (time.perf_counter() - here.began.pop()) * 1e3
         asked = ", ".join(impl.plugin_name for impl in reversed(impls)) or "nobody"
         trace(f"{name} -> {asked} ({took_ms:.2f} ms)")
 
