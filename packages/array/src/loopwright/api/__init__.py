@@ -1,0 +1,1 @@
+"""The functions of the namespace, one module per chapter of the array API standard."""

@@ -1,0 +1,418 @@
+"""Reading and replacing parts of arrays: x[key], x[key] = v, take."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from loopwright import graph
+from loopwright.api.axes import one_axis
+from loopwright.api.dtypes import astype, operand
+from loopwright.array import Array, from_host
+from loopwright.promotion import is_weak, joint_device, joint_shape
+from loopwright_core.errors import (
+    ArgumentTypeError,
+    DTypeError,
+    OutOfBoundsError,
+    ShapeError,
+    fail,
+)
+from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import UOp, const
+
+
+@dataclass(frozen=True)
+class Span:
+    """What a key keeps of one axis: n elements from `start`, `step` apart; step may be negative."""
+
+    start: int
+    n: int
+    step: int
+    is_kept: bool  # False: an integer, its axis goes away
+
+
+@dataclass(frozen=True)
+class Basic:
+    """A key of ints, slices and new axes: a span per axis of the array, and the result's shape."""
+
+    spans: tuple[Span, ...]
+    shape: tuple[int, ...]
+
+
+def _is_array(part: Any) -> bool:
+    """An index that is an array of its own, not an int or a slice."""
+    if isinstance(part, Array):
+        return True
+    if isinstance(part, (np.ndarray, list)):
+        return True
+    return isinstance(part, (bool, np.bool_))
+
+
+def _parts(x: Array, key: Any) -> list[Any]:
+    """The key as one part per axis and new axis, its ellipsis written out."""
+    parts = list(key) if isinstance(key, tuple) else [key]
+    n_used = 0
+    for part in parts:
+        if part is None or part is Ellipsis:
+            continue
+        n_used += _as_index(part).ndim if _is_bool(part) else 1
+    if sum(part is Ellipsis for part in parts) > 1:
+        fail(OutOfBoundsError, "an index has more than one ellipsis", fix="keep one `...`")
+    if n_used > x.ndim:
+        fail(
+            OutOfBoundsError,
+            f"{n_used} indices for an array of shape {x.shape}, {x.ndim} axes",
+            fix="remove some",
+        )
+    fill = [slice(None)] * (x.ndim - n_used)
+    place = next((i for i, part in enumerate(parts) if part is Ellipsis), None)
+    if place is None:
+        return parts + fill
+    return parts[:place] + fill + parts[place + 1 :]
+
+
+def _is_bool(part: Any) -> bool:
+    return _is_array(part) and _as_index(part).dtype.is_bool
+
+
+def _as_index(part: Any) -> Array:
+    """An array index as an Array of integers or bool."""
+    if isinstance(part, list) and not part:
+        part = np.zeros(0, np.int64)
+    found = operand("an index", part)
+    if not (found.dtype.is_int or found.dtype.is_bool):
+        fail(
+            OutOfBoundsError,
+            f"an index array is {found.dtype}",
+            fix="indices are integers or bool; convert with lw.astype",
+        )
+    return found
+
+
+def _basic(x: Array, parts: list[Any]) -> Basic:
+    spans: list[Span] = []
+    shape: list[int] = []
+    for part in parts:
+        if part is None:
+            shape.append(1)
+            continue
+        n = x.shape[len(spans)]
+        if isinstance(part, slice):
+            span = _slice(part, n)
+            shape.append(span.n)
+        else:
+            span = Span(_integer(part, n, len(spans)), 1, 1, False)
+        spans.append(span)
+    return Basic(tuple(spans), tuple(shape))
+
+
+def _slice(part: slice, n: int) -> Span:
+    try:
+        start, stop, step = part.indices(n)
+    except (TypeError, ValueError) as error:
+        fail(ArgumentTypeError, f"the slice {part} is none of ints: {error}", where="an index")
+    count = len(range(start, stop, step))
+    return Span(start if count else 0, count, step if count else 1, True)
+
+
+def _integer(part: Any, n: int, axis: int) -> int:
+    try:
+        at = operator.index(part)
+    except TypeError:
+        fail(
+            OutOfBoundsError,
+            f"{type(part).__name__} {part!r} is no index",
+            fix="use ints, slices, `...`, None, or arrays of integers or bool",
+        )
+    if not -n <= at < n:
+        fail(
+            OutOfBoundsError,
+            f"index {at} is out of bounds for axis {axis} of size {n}",
+            fix=f"use {-n} to {n - 1}" if n else "the axis is empty",
+        )
+    return at % n
+
+
+def _view(node: UOp, spans: tuple[Span, ...]) -> UOp:
+    """FLIP and SHRINK to the spans, integers as axes of size 1."""
+    old = graph.shape(node)
+    node = graph.flip(node, [a for a, s in enumerate(spans) if s.step < 0])
+    cuts = []
+    for n, s in zip(old, spans, strict=True):
+        start = n - 1 - s.start if s.step < 0 and n > 1 else s.start
+        cuts.append((start, s.n, abs(s.step)))
+    return graph.shrink(node, cuts)
+
+
+def get(x: Array, key: Any) -> Array:
+    """x[key]. Raises OutOfBoundsError where an int is outside its axis."""
+    parts = _parts(x, key)
+    if any(_is_array(part) for part in parts):
+        return _advanced(x, parts)
+    basic = _basic(x, parts)
+    return Array(graph.reshape(_view(x._uop, basic.spans), basic.shape), x.device)
+
+
+def _advanced(x: Array, parts: list[Any]) -> Array:
+    """Integer arrays pick by one flat gather; bool arrays by their positions, from the host."""
+    parts = _expand_masks(parts)
+    basic_parts = [slice(None) if _is_array(p) else p for p in parts]
+    kept = get(x, tuple(basic_parts))
+    # the axes of `kept` where the arrays stand; ints between arrays count as arrays in NumPy
+    picks: list[Array] = []
+    axes: list[int] = []
+    places: list[int] = []
+    axis = 0
+    for place, part in enumerate(parts):
+        if _is_array(part):
+            picks.append(checked_index(part, kept.shape[axis], axis))
+            axes.append(axis)
+            places.append(place)
+            axis += 1
+        elif part is None or isinstance(part, slice):
+            axis += 1
+    joint_device("an index", [x, *picks])
+    return _pick(kept, axes, picks, _are_adjacent(parts))
+
+
+def _are_adjacent(parts: list[Any]) -> bool:
+    """Whether no slice or new axis stands between arrays (and ints, which NumPy counts as such)."""
+    marks = [not (part is None or isinstance(part, slice)) for part in parts]
+    first, last = marks.index(True), len(marks) - 1 - marks[::-1].index(True)
+    return all(marks[first : last + 1])
+
+
+def _expand_masks(parts: list[Any]) -> list[Any]:
+    """Bool arrays replaced by the positions where they hold; evaluated on the host."""
+    out: list[Any] = []
+    for part in parts:
+        if not _is_bool(part):
+            out.append(part)
+            continue
+        mask = _as_index(part)
+        if mask.ndim == 0:
+            fail(
+                OutOfBoundsError,
+                "a 0-d bool is no index here",
+                fix="use lw.where, or expand it to the array's shape",
+            )
+        out.extend(np.nonzero(mask.numpy()))
+    return out
+
+
+def checked_index(part: Any, n: int, axis: int) -> Array:
+    """An index array; where its values are known now, they are checked against the axis."""
+    known = part if isinstance(part, (np.ndarray, list)) else None
+    if known is not None:
+        values = np.asarray(known)
+        if values.size:
+            for value in (int(values.min()), int(values.max())):
+                _integer(value, n, axis)
+    elif isinstance(part, Array):
+        single = graph.scalar(part._uop)
+        if single is not None and part.size:
+            _integer(single.arg, n, axis)
+    return _as_index(part)
+
+
+def _pick(x: Array, axes: list[int], picks: list[Array], adjacent: bool) -> Array:
+    """x at joint positions along several axes: the picked axes become the picks' joint shape."""
+    sizes = joint_shape("an index", [p.shape for p in picks])
+    first = axes[0] if adjacent else 0
+    rest = [a for a in range(x.ndim) if a not in axes]
+    if len(axes) == 1:
+        node = graph.gather(x._uop, picks[0]._uop, axes[0])
+        if not adjacent:
+            order = list(range(axes[0], axes[0] + len(sizes)))
+            order += [a for a in range(len(graph.shape(node))) if a not in order]
+            node = graph.permute(node, order)
+        return Array(node, x.device)
+    moved = graph.permute(x._uop, (*axes, *rest))
+    extents = [x.shape[a] for a in axes]
+    n = 1
+    for extent in extents:
+        n *= extent
+    line = graph.reshape(moved, (n, *[x.shape[a] for a in rest]))
+    flat = flat_index([graph.expand(p._uop, sizes) for p in picks], extents)
+    node = graph.gather(line, flat, 0)
+    if first:
+        order = [*range(len(sizes), len(sizes) + first), *range(len(sizes))]
+        order += range(len(sizes) + first, len(sizes) + len(rest))
+        node = graph.permute(node, order)
+    return Array(node, x.device)
+
+
+def flat_index(indices: list[UOp], extents: list[int]) -> UOp:
+    """Row-major positions; any index outside its own axis makes the whole one out of range."""
+    total = 1
+    for extent in extents:
+        total *= extent
+    flat = const(0, dt.int64)
+    outside: UOp = const(False, dt.bool_)
+    for node, extent in zip(indices, extents, strict=True):
+        n = const(extent, dt.int64)
+        at = graph.cast(node, dt.int64)
+        at = graph.where(graph.alu(Op.CMPLT, at, const(0, dt.int64)), graph.alu(Op.ADD, at, n), at)
+        wrong = graph.alu(
+            Op.OR,
+            graph.alu(Op.CMPLT, at, const(0, dt.int64)),
+            graph.alu(Op.CMPLT, const(extent - 1, dt.int64), at),
+        )
+        outside = graph.alu(Op.OR, outside, wrong)
+        flat = graph.alu(Op.ADD, graph.alu(Op.MUL, flat, n), at)
+    return graph.where(outside, const(total, dt.int64), flat)
+
+
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Array:
+    """Slices of an axis at given indices; negative ones count from the end.
+
+    Raises OutOfBoundsError for known indices outside the axis; computed ones read 0.
+    """
+    x = operand("take", x)
+    if axis is None:
+        if x.ndim != 1:
+            fail(ShapeError, f"take of shape {x.shape} needs an axis", fix="give axis=")
+        axis = 0
+    place = one_axis(axis, x.ndim, "take")
+    if isinstance(indices, (int, np.integer)):
+        indices = np.asarray(indices)
+    index = checked_index(indices, x.shape[place], place)
+    if index.dtype.is_bool:
+        fail(DTypeError, "take needs integer indices, not bool", fix="index with x[mask]")
+    joint_device("take", (x, index))
+    return Array(graph.gather(x._uop, index._uop, place), x.device)
+
+
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Array:
+    """Elements at indices along an axis, the other axes walked together and broadcast."""
+    x = operand("take_along_axis", x)
+    place = one_axis(axis, x.ndim, "take_along_axis")
+    index = checked_index(indices, x.shape[place], place)
+    if index.ndim != x.ndim:
+        fail(
+            ShapeError,
+            f"take_along_axis: indices of shape {index.shape} for shape {x.shape}",
+            fix="both need the same number of axes",
+        )
+    others = [
+        tuple([1 if a == place else n for a, n in enumerate(s)]) for s in (x.shape, index.shape)
+    ]
+    outer = joint_shape("take_along_axis", others)
+    sizes = tuple([index.shape[a] if a == place else n for a, n in enumerate(outer)])
+    full = tuple([x.shape[a] if a == place else n for a, n in enumerate(outer)])
+    source = graph.expand(x._uop, full)
+    if 0 in full or 0 in sizes:
+        return Array(graph.empty(sizes, x.dtype), x.device)
+    picks = [
+        graph.expand(index._uop, sizes) if a == place else graph.iota(sizes, a)
+        for a in range(x.ndim)
+    ]
+    n = 1
+    for extent in full:
+        n *= extent
+    flat = flat_index(picks, list(full))
+    return Array(graph.gather(graph.reshape(source, (n,)), flat, 0), x.device)
+
+
+def put(x: Array, key: Any, value: Any) -> UOp:
+    """The node of x with the part `key` replaced by `value`."""
+    new = _value(x, value)
+    parts = _parts(x, key)
+    if any(_is_array(part) for part in parts):
+        return _put_advanced(x, parts, new)
+    basic = _basic(x, parts)
+    return _place(x, basic, new)
+
+
+def _value(x: Array, value: Any) -> Array:
+    if is_weak(value):
+        return Array(graph.constant(value, x.dtype, "x[...] = v"), x.device)
+    new = astype(operand("x[...] = v", value), x.dtype)
+    joint_device("x[...] = v", (x, new))
+    return new
+
+
+def _fit(new: Array, shape: tuple[int, ...]) -> UOp:
+    """The value broadcast to the part's shape; NumPy drops leading axes of size 1."""
+    node, sizes = new._uop, new.shape
+    while len(sizes) > len(shape) and sizes[0] == 1:
+        sizes = sizes[1:]
+    fits = len(sizes) <= len(shape) and all(
+        n in (1, m) for n, m in zip(sizes[::-1], shape[::-1], strict=False)
+    )
+    if not fits:
+        fail(
+            ShapeError,
+            f"a value of shape {new.shape} does not broadcast to the part of shape {shape}",
+            where="x[...] = v",
+            fix="make its sizes equal to the part's, or 1",
+        )
+    return graph.expand(graph.reshape(node, sizes), shape)
+
+
+def _place(x: Array, basic: Basic, new: Array) -> UOp:
+    """where(the part, the value moved to its place, x)."""
+    node = _fit(new, basic.shape)
+    spans = basic.spans
+    part = tuple([s.n for s in spans])
+    if 0 in part:
+        return x._uop
+    node = graph.reshape(node, part)
+    node = graph.flip(node, [a for a, s in enumerate(spans) if s.step < 0])
+    if part == x.shape:
+        return node
+    inside = graph.full(part, const(True, dt.bool_))
+    zero = const(0, x.dtype)
+    widths = []
+    for axis, s in enumerate(spans):
+        first = s.start if s.step > 0 else s.start + (s.n - 1) * s.step
+        step = abs(s.step)
+        node = graph.dilate(node, axis, step, zero)
+        if step > 1 and s.n > 1:
+            inside = spread_true(inside, axis, step)
+        widths.append((first, x.shape[axis] - first - ((s.n - 1) * step + 1)))
+    inside = graph.pad(inside, widths, const(False, dt.bool_))
+    return graph.where(inside, graph.pad(node, widths, zero), x._uop)
+
+
+def spread_true(inside: UOp, axis: int, step: int) -> UOp:
+    """A mask with `step - 1` False between its elements along an axis."""
+    return graph.dilate(inside, axis, step, const(False, dt.bool_))
+
+
+def _put_advanced(x: Array, parts: list[Any], new: Array) -> UOp:
+    """One mask alone is a where; anything else is done by NumPy on the host."""
+    masks = [p for p in parts if _is_array(p)]
+    plain = all(p == slice(None) for p in parts if not _is_array(p))
+    if len(masks) == 1 and plain and _is_bool(masks[0]) and _is_array(parts[0]):
+        mask = _as_index(masks[0])
+        rest = x.shape[mask.ndim :]
+        if mask.shape != x.shape[: mask.ndim]:
+            fail(
+                OutOfBoundsError,
+                f"a mask of shape {mask.shape} for an array of shape {x.shape}",
+                fix="its sizes must be those of the array's first axes",
+            )
+        sizes = new.shape
+        if len(sizes) == len(rest) + 1 and sizes[0] == 1:
+            sizes = sizes[1:]
+        if len(sizes) <= len(rest):
+            value = _fit(Array(graph.reshape(new._uop, sizes), x.device), rest)
+            lifted = graph.reshape(mask._uop, (*mask.shape, *[1] * len(rest)))
+            return graph.where(graph.expand(lifted, x.shape), graph.expand(value, x.shape), x._uop)
+    copy = x.numpy().copy()
+    for axis, part in enumerate(parts):
+        if isinstance(part, (list, np.ndarray)) and not _is_bool(part) and None not in parts:
+            checked_index(part, x.shape[axis], axis)
+    key = tuple([p.numpy() if isinstance(p, Array) else p for p in parts])
+    try:
+        copy[key] = new.numpy()
+    except IndexError as error:
+        fail(OutOfBoundsError, str(error), where="x[...] = v")
+    except ValueError as error:
+        fail(ShapeError, str(error), where="x[...] = v")
+    return from_host(copy, x.device, False)._uop

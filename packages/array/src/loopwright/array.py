@@ -1,0 +1,317 @@
+"""The lazy array: a level-1 node and the device it will be computed on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from loopwright import graph
+from loopwright.methods import Methods
+from loopwright.operators import Operators
+from loopwright_core.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DeviceError,
+    DTypeError,
+    ShapeError,
+    fail,
+)
+from loopwright_core.ir.dtype import DType
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import UOp
+
+
+class Array(Methods, Operators):
+    """An n-dimensional array: a value that is computed when somebody looks at it.
+
+    Arrays are values: `x[...] = v` and `x += v` bind this object to a new value; views and
+    expressions made before keep the old one.
+    """
+
+    __slots__ = ("__weakref__", "_device", "_uop")
+    __array_ufunc__ = None  # NumPy's operators leave mixed expressions to ours
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]  # == is elementwise
+
+    _uop: UOp
+    _device: str
+
+    def __init__(self, uop: UOp, device: str) -> None:
+        self._uop, self._device = uop, device
+
+    @property
+    def dtype(self) -> DType:
+        """The elements' dtype; it equals its NumPy counterpart."""
+        return self._uop.dtype
+
+    @property
+    def device(self) -> str:
+        """The device's text, like "cpu" or "cuda:1"."""
+        return self._device
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return graph.shape(self._uop)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        n = 1
+        for extent in self.shape:
+            n *= extent
+        return n
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def T(self) -> Array:
+        """The axes in reverse order."""
+        return Array(graph.permute(self._uop, range(self.ndim)[::-1]), self._device)
+
+    @property
+    def mT(self) -> Array:
+        """The last two axes exchanged."""
+        from loopwright.api.linalg import matrix_transpose
+
+        return matrix_transpose(self)
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """Computed, as a read-only NumPy array; no copy on CPU devices."""
+        from loopwright.evaluate import evaluate
+        from loopwright.memory import to_numpy
+
+        evaluate(self)
+        out = to_numpy(self._uop).view()
+        out.flags.writeable = False
+        return out
+
+    def item(self) -> bool | int | float:
+        """The only element as a Python number. Raises ShapeError where there are more."""
+        if self.size != 1:
+            fail(
+                ShapeError,
+                f"an array of shape {self.shape} is no single number",
+                fix="index or reduce it to one element first",
+            )
+        value = self.numpy().reshape(()).item()
+        return float(value) if self.dtype.is_float else value  # type: ignore[no-any-return]
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers."""
+        values = self.numpy()
+        return (values.astype(np.float64) if self.dtype.is_float else values).tolist()
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Array:
+        """The same values on another device; computed first where that is another one."""
+        if stream is not None:
+            fail(ArgumentError, "to_device takes no stream", fix="leave it None")
+        if device == self._device:
+            return self
+        from loopwright.memory import new_buffer
+
+        return Array(new_buffer(self.numpy(), device, copy=True), device)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        out = self.numpy()
+        if dtype is not None and np.dtype(dtype) != out.dtype:
+            if copy is False:
+                fail(ArgumentError, f"{out.dtype} to {dtype} needs a copy", fix="allow copy")
+            return out.astype(dtype)
+        return out.copy() if copy else out
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        import loopwright
+
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+            fail(ArgumentError, f"array API version {api_version!r} is not offered, 2024.12 is")
+        return loopwright
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        out = self.numpy()
+        if max_version is None or max_version < (1, 0):  # cannot say "read-only": hand over a copy
+            if copy is False:
+                raise BufferError("a read-only array needs DLPack 1.0 or a copy")
+            return out.copy().__dlpack__(stream=stream)
+        return out.__dlpack__(
+            stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+        )
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            fail(
+                ShapeError,
+                f"the truth of an array of shape {self.shape} is ambiguous",
+                fix="use lw.any(x) or lw.all(x)",
+            )
+        return bool(self.numpy().reshape(()).item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if not self.dtype.is_int or self.ndim:
+            fail(
+                ArgumentTypeError,
+                f"only a 0-d integer array is an index, this is {self.dtype} {self.shape}",
+            )
+        return int(self.item())
+
+    def __len__(self) -> int:
+        if not self.shape:
+            fail(ArgumentTypeError, "a 0-d array has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        if not self.shape:
+            fail(ArgumentTypeError, "a 0-d array cannot be iterated over")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __contains__(self, value: Any) -> bool:
+        from loopwright.api.searching import any as any_
+
+        return bool(any_(self == value))
+
+    def __getitem__(self, key: Any) -> Array:
+        from loopwright.api.indexing import get
+
+        return get(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        from loopwright.api.indexing import put
+
+        self._uop = put(self, key, value)
+
+    def __repr__(self) -> str:
+        if self._uop.op is Op.BUFFER or graph.scalar(self._uop) is not None:
+            return str(self)
+        return (
+            f"<lazy Array of shape {self.shape}, dtype {self.dtype}, device {self._device}: "
+            "not computed yet>"
+        )
+
+    def __str__(self) -> str:
+        value = graph.scalar(self._uop)
+        if value is not None:
+            values = np.broadcast_to(np.array(value.arg).astype(self.dtype.numpy), self.shape)
+        else:
+            values = self.numpy()
+        shown = values.astype(np.float32) if values.dtype.kind == "V" else values
+        text = np.array2string(shown, separator=", ", prefix="Array(", threshold=200)
+        return f"Array({text}, dtype={self.dtype})"
+
+
+def default_device() -> str:
+    """The device of arrays made without one: LOOPWRIGHT_DEVICE, else the CPU."""
+    return os.environ.get("LOOPWRIGHT_DEVICE") or "cpu"
+
+
+def refuse_devices(name: str, first: str, second: str) -> NoReturn:
+    """Raise the error of an operation whose arrays lie on two devices."""
+    fail(
+        DeviceError,
+        f"{name}: one array is on {first}, another on {second}",
+        fix="move one with x.to_device",
+    )
+
+
+def from_host(values: np.ndarray[Any, Any], device: str | None, copy: bool | None) -> Array:
+    """An array over NumPy's memory; copied only where the layout or `copy` asks for it."""
+    from loopwright.memory import new_buffer
+    from loopwright.promotion import as_dtype
+
+    device = device or default_device()
+    dtype = as_dtype(values.dtype, "asarray")
+    axes: tuple[int, ...] | None = None
+    plain = values.dtype == dtype.numpy and values.flags.aligned
+    if plain and not values.flags.c_contiguous and values.flags.f_contiguous:
+        axes, values = tuple(range(values.ndim))[::-1], values.T
+    if not plain or not values.flags.c_contiguous:
+        if copy is False:
+            fail(
+                ArgumentError,
+                "these strides or this byte order cannot be shared without a copy",
+                where="asarray",
+                fix="leave copy=None",
+            )
+        values, copy = np.array(values, dtype=dtype.numpy, order="C", copy=True), False
+    if values.size == 0:
+        node = graph.empty(values.shape, dtype)
+    else:
+        node = new_buffer(values, device, copy=bool(copy))
+    return Array(node if axes is None else graph.permute(node, axes), device)
+
+
+def asarray_like(value: Any, device: str | None, where: str) -> Array:
+    """A NumPy array or scalar, list or other array as an Array; refuses everything else clearly."""
+    from loopwright.promotion import as_dtype
+
+    if isinstance(value, np.generic):
+        dtype = as_dtype(value.dtype, where)
+        number = float(value) if dtype.is_float else value.item()  # type: ignore[arg-type]
+        return Array(graph.constant(number, dtype, where), device or default_device())
+    if isinstance(value, (str, bytes, dict, set, type(None))):
+        fail(
+            ArgumentTypeError,
+            f"{type(value).__name__} is no array",
+            where=where,
+            fix="pass an array, a number, or nested lists of numbers",
+        )
+    if isinstance(value, np.ndarray):
+        return from_host(value, device, None)
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+        return from_host(np.from_dlpack(value), device, None)
+    return from_host(host_values(value, where), device, None)
+
+
+def host_values(value: Any, where: str) -> np.ndarray[Any, Any]:
+    """Nested lists, numbers or foreign arrays as a NumPy array."""
+    try:
+        values = np.asarray(value)
+    except (ValueError, TypeError, OverflowError) as error:
+        fail(ArgumentError, f"{type(value).__name__} is no array: {error}", where=where)
+    if values.dtype.kind == "O":
+        if all(isinstance(v, (bool, int, float)) for v in values.flat):
+            from loopwright_core.errors import ConstantRangeError
+
+            fail(
+                ConstantRangeError,
+                "an integer in the list fits no 64-bit integer",
+                where=where,
+                fix="give dtype=lw.float64, or smaller numbers",
+            )
+        fail(
+            DTypeError,
+            f"{type(value).__name__} holds objects that are no numbers",
+            where=where,
+            fix="pass numbers, NumPy arrays or nested lists of one shape",
+        )
+    return values
