@@ -1,0 +1,195 @@
+"""From lazy arrays to memory: fuse, build, run the kernels in order."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loopwright import named
+from loopwright.fuse import FusedKernel
+from loopwright.memory import (
+    Storage,
+    attach,
+    buffer_node,
+    empty_buffer,
+    has_storage,
+    storage,
+    view_as,
+)
+from loopwright.options import current
+from loopwright_core import pipeline
+from loopwright_core.built import Built
+from loopwright_core.errors import ArgumentTypeError, LoopwrightError, PluginError, fail
+from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.shape import shape_of
+from loopwright_core.ir.uop import UOp
+from loopwright_core.kernel.options import Options
+from loopwright_core.plugin.device import Device
+from loopwright_core.plugin.loader import registry
+
+if TYPE_CHECKING:
+    from loopwright.array import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The kernels of one evaluation and, for each value asked for, the BUFFER it will be in.
+
+    `names`: per kernel the name the user gave it, else None.
+    """
+
+    kernels: tuple[FusedKernel, ...]
+    names: tuple[str | None, ...]
+    results: tuple[UOp, ...]
+
+
+def evaluate(*arrays: Array) -> None:
+    """Compute several arrays together, sharing work; each then holds its values.
+
+    Raises DeviceError, CompileError.
+    """
+    from loopwright.array import Array
+
+    by_device: dict[str, list[Array]] = {}
+    for array in arrays:
+        if not isinstance(array, Array):
+            fail(
+                ArgumentTypeError,
+                f"evaluate takes Loopwright arrays, not {type(array).__name__}",
+                fix="make one with lw.asarray",
+            )
+        if array._uop.op is not Op.BUFFER:
+            by_device.setdefault(array._device, []).append(array)
+    for device, group in by_device.items():
+        for array, buffer in zip(
+            group, evaluate_uops([a._uop for a in group], device), strict=True
+        ):
+            array._uop = buffer
+
+
+def evaluate_uops(uops: Sequence[UOp], device: str) -> list[UOp]:
+    """A BUFFER with the values of each node, in the order given."""
+    try:
+        plan = make_plan(uops, device)
+        run_plan(plan, device)
+    except LoopwrightError as error:
+        line = users_line()
+        if line and not getattr(error, "__notes__", None):
+            error.add_note(f"evaluated at {line}")
+        raise
+    return list(plan.results)
+
+
+def make_plan(uops: Sequence[UOp], device: str) -> Plan:
+    """Cut the graph below the nodes into kernels. Values that are in memory need none."""
+    results: dict[UOp, UOp] = {}
+    stores: list[UOp] = []
+    for node in uops:
+        if node in results:
+            continue
+        ready = _in_memory(node, device)
+        if ready is None:
+            ready = buffer_node(node.dtype, shape_of(node))  # type: ignore[arg-type]
+            stores.append(UOp(Op.STORE, dt.void, (ready, node)))
+        results[node] = ready
+    kernels: list[FusedKernel] = []
+    names: tuple[str | None, ...] = ()
+    if stores:
+        stores += named.stores_of(stores)
+        kernels = fused(stores, registry().device(device))
+        names = named.names_of(kernels)
+    return Plan(tuple(kernels), names, tuple([results[node] for node in uops]))
+
+
+def fused(stores: Sequence[UOp], device: Device) -> list[FusedKernel]:
+    """The kernel ASTs of STOREs, by whichever plugin answers first."""
+    found = registry().hook.loopwright_fuse(outputs=stores, target=device.target)
+    if found is None:
+        fail(
+            PluginError,
+            "no plugin can cut this expression into kernels",
+            fix="let the plugin `array` load: see LOOPWRIGHT_PLUGINS and `loopwright plugins`",
+        )
+    return list(found)
+
+
+def run_plan(plan: Plan, device_name: str) -> None:
+    """Launch the kernels in order; memory in between is freed after its last use."""
+    if not plan.kernels:
+        return
+    device, options = registry().device(device_name), current()
+    built = build_all(plan, device, options)
+    last_use = {b: i for i, kernel in enumerate(plan.kernels) for b in kernel.buffers}
+    kept = set(plan.results)
+    temporary: dict[UOp, Storage] = {}
+    for i, (kernel, ready) in enumerate(zip(plan.kernels, built, strict=True)):
+        for buffer in kernel.buffers:
+            if not has_storage(buffer):
+                shape: Any = buffer.arg.shape
+                attach(buffer, Storage(buffer.dtype, shape, device_name))
+                if buffer not in kept:
+                    temporary[buffer] = storage(buffer)
+        ready.launch([storage(buffer).on(device) for buffer in kernel.buffers])
+        for buffer in kernel.buffers:
+            if last_use[buffer] == i and buffer in temporary:
+                temporary.pop(buffer).release()
+    device.synchronize()
+
+
+_build_lock = threading.Lock()
+
+
+def build_all(plan: Plan, device: Device, options: Options) -> list[Built]:
+    """Every kernel as text. Given opts by kernel name need names that tell kernels apart."""
+    with _build_lock:
+        if options.opts_by_kernel:
+            return build_distinct(plan, device, options)
+        pairs = zip(plan.kernels, plan.names, strict=True)
+        return [pipeline.build(k.ast, device, options, name) for k, name in pairs]
+
+
+def build_distinct(plan: Plan, device: Device, options: Options) -> list[Built]:
+    """Every kernel under a name of its own: a further kernel of one name gets `_1`, `_2`, ..."""
+    built: list[Built] = []
+    owners: dict[str, UOp] = {}
+    for kernel, given in zip(plan.kernels, plan.names, strict=True):
+        base = given or pipeline.index(kernel.ast).name
+        name, n = base, 0
+        while owners.setdefault(name, kernel.ast) is not kernel.ast:
+            n += 1
+            name = f"{base}_{n}"
+        # the same build as without names wherever the name is the one it would get anyway
+        wanted = given if name == base else name
+        built.append(pipeline.build(kernel.ast, device, options, wanted))
+    return built
+
+
+def _in_memory(node: UOp, device: str) -> UOp | None:
+    """The BUFFER that holds a node's values already, or needs no kernel to hold them."""
+    if 0 in shape_of(node):
+        return empty_buffer(node.dtype, shape_of(node), device)  # type: ignore[arg-type]
+    base = node
+    while base.op is Op.RESHAPE:
+        base = base.src[0]
+    if base.op is not Op.BUFFER or not has_storage(base):
+        return None
+    return base if base is node else view_as(base, shape_of(node))  # type: ignore[arg-type]
+
+
+_OURS = (str(Path(__file__).parent), str(Path(pipeline.__file__).parent))
+
+
+def users_line() -> str:
+    """File and line of the nearest caller outside of Loopwright; "" where there is none."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not path.startswith(_OURS) and not path.startswith("<"):
+            return f"{path}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""

@@ -1,0 +1,132 @@
+"""Where arrays live: BUFFER nodes of the user's graph and the memory behind each."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from loopwright_core.errors import DTypeError, LoopwrightError, fail
+from loopwright_core.ir.dtype import DType, from_numpy
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import Buffer, UOp
+from loopwright_core.plugin.device import Device
+from loopwright_core.plugin.loader import registry
+
+HostArray: TypeAlias = np.ndarray[Any, Any]
+
+
+class Storage:
+    """The memory of one buffer: the user's array, memory of a device, or none yet.
+
+    `host` is kept in C order. Device memory is made when a kernel first needs it, so that what is
+    written to a shared NumPy array before then is seen.
+    """
+
+    __slots__ = ("_lock", "_memory", "device", "dtype", "host", "shape")
+
+    def __init__(
+        self, dtype: DType, shape: tuple[int, ...], device: str, host: HostArray | None = None
+    ) -> None:
+        self.dtype, self.shape, self.device, self.host = dtype, shape, device, host
+        self._memory: Any = None
+        self._lock = threading.Lock()
+
+    @property
+    def n_bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def on(self, device: Device) -> Any:
+        """The device memory, copied or allocated by the first call."""
+        with self._lock:
+            if self._memory is None:
+                if self.host is not None:
+                    self._memory = device.from_host(self.host)
+                else:
+                    self._memory = device.allocate(self.n_bytes)
+            return self._memory
+
+    def numpy(self) -> HostArray:
+        """The elements; without a copy where the memory is the host's."""
+        if self.host is not None:
+            return self.host
+        with self._lock:
+            memory = self._memory
+        if isinstance(memory, np.ndarray):  # what CPU devices allocate
+            cells = memory.view(np.uint8)[: self.n_bytes]
+            return cells.view(self.dtype.numpy).reshape(self.shape)
+        out = np.empty(self.shape, self.dtype.numpy)
+        if memory is not None:
+            registry().device(self.device).to_host(memory, out)
+        return out
+
+    def release(self) -> None:
+        """Give the memory back: nobody reads this buffer any more."""
+        with self._lock:
+            self._memory = self.host = None
+
+
+_slots = itertools.count()
+_storages: dict[int, Storage] = {}
+
+
+def buffer_node(dtype: DType, shape: Sequence[int]) -> UOp:
+    """A BUFFER of its own, with no memory behind it yet."""
+    return UOp(Op.BUFFER, dtype, (), Buffer(next(_slots), tuple(shape)))
+
+
+def attach(node: UOp, memory: Storage) -> UOp:
+    """Put memory behind a BUFFER, for as long as the node lives."""
+    _storages[node.arg.slot] = memory
+    weakref.finalize(node, _storages.pop, node.arg.slot, None).atexit = False
+    return node
+
+
+def new_buffer(array: HostArray, device: str, copy: bool = False) -> UOp:
+    """A BUFFER over a NumPy array, sharing its memory unless `copy` or its layout forbid it."""
+    dtype = from_numpy(array.dtype)
+    if dtype is None:
+        fail(DTypeError, f"no dtype of loopwright is NumPy's {array.dtype}")
+    host = np.array(array, order="C", copy=True) if copy else np.ascontiguousarray(array)
+    host = host.reshape(array.shape)  # ascontiguousarray makes 0-d arrays 1-d
+    node = buffer_node(dtype, array.shape)
+    return attach(node, Storage(dtype, tuple(array.shape), device, host))
+
+
+def empty_buffer(dtype: DType, shape: Sequence[int], device: str) -> UOp:
+    """A BUFFER with uninitialised memory, allocated when it is first used."""
+    node = buffer_node(dtype, shape)
+    return attach(node, Storage(dtype, tuple(shape), device))
+
+
+def storage(node: UOp) -> Storage:
+    """The memory behind a BUFFER. Raises LoopwrightError where it has none."""
+    found = _storages.get(node.arg.slot)
+    if found is None:
+        fail(LoopwrightError, f"the buffer {node!r} has no memory", fix="evaluate it first")
+    return found
+
+
+def has_storage(node: UOp) -> bool:
+    """Whether memory is behind a BUFFER."""
+    return node.arg.slot in _storages
+
+
+def view_as(node: UOp, shape: Sequence[int]) -> UOp:
+    """A BUFFER of another shape over the same memory, element for element."""
+    other = storage(node)
+    view = Storage(other.dtype, tuple(shape), other.device)
+    view.host = None if other.host is None else other.host.reshape(tuple(shape))
+    with other._lock:
+        view._memory = other._memory
+    return attach(buffer_node(node.dtype, shape), view)
+
+
+def to_numpy(node: UOp) -> HostArray:
+    """The elements of a BUFFER as a NumPy array, without a copy on CPU devices."""
+    return storage(node).numpy()

@@ -1,0 +1,101 @@
+"""What a user may say about scheduling and numerics, in force inside a `with` block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import fields, replace
+from typing import Any
+
+from loopwright_core.errors import ArgumentError, ArgumentTypeError, fail
+from loopwright_core.kernel.options import Options
+
+_current: ContextVar[Options] = ContextVar("loopwright_options", default=Options())  # noqa: B039
+_CHOICES = {
+    "schedule": ("none", "heuristic", "beam"),
+    "tensor_cores": ("use", "off", "shape"),
+}
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "beam": int,
+    "budget_s": (int, float),
+    "tensor_core_level": int,
+    "no_locals": bool,
+    "parity": bool,
+    "fast_math": bool,
+    "tf32": bool,
+    "half_accumulate": bool,
+}
+_NAMES = [f.name for f in fields(Options) if f.name != "opts_by_kernel"]
+
+
+def current() -> Options:
+    """The options in force here: this thread's, or this task's."""
+    return _current.get()
+
+
+@contextmanager
+def options(**changes: Any) -> Iterator[Options]:
+    """Options for all that is evaluated inside the block; those not named stay as they are.
+
+    `opts` is a list of texts for the one kernel in scope, or a dict from kernel name to such a
+    list. Raises ArgumentError and ArgumentTypeError for what is no option.
+    """
+    token = _current.set(changed(_current.get(), changes))
+    try:
+        yield _current.get()
+    finally:
+        _current.reset(token)
+
+
+def changed(base: Options, changes: Mapping[str, Any]) -> Options:
+    """`base` with the named options changed."""
+    values: dict[str, Any] = {}
+    for name, value in changes.items():
+        if name == "opts":
+            values |= _opts(value)
+        elif name in _CHOICES:
+            if value not in _CHOICES[name]:
+                _refuse(name, value, "one of " + ", ".join(map(repr, _CHOICES[name])))
+            values[name] = value
+        elif name in _TYPES:
+            wants_bool = _TYPES[name] is bool
+            if not isinstance(value, _TYPES[name]) or isinstance(value, bool) != wants_bool:
+                fail(
+                    ArgumentTypeError,
+                    f"the option {name} takes {'True or False' if wants_bool else 'a number'}, "
+                    f"not {value!r}",
+                )
+            if not wants_bool and value < 0:
+                _refuse(name, value, "a number of at least 0")
+            values[name] = value
+        else:
+            fail(
+                ArgumentError,
+                f"there is no option {name!r}",
+                fix="the options are " + ", ".join(_NAMES),
+            )
+    return replace(base, **values)
+
+
+def _opts(value: Any) -> dict[str, Any]:
+    if value is None:
+        return {"opts": None, "opts_by_kernel": ()}
+    if isinstance(value, Mapping):
+        pairs = tuple((str(name), _texts(texts)) for name, texts in value.items())
+        return {"opts": None, "opts_by_kernel": pairs}
+    return {"opts": _texts(value), "opts_by_kernel": ()}
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        fail(
+            ArgumentTypeError,
+            f"opts is a list of texts, not {value!r}",
+            fix='write opts=["UPCAST i 4", "UNROLL k 4"]',
+        )
+    return tuple(str(text) for text in value)
+
+
+def _refuse(name: str, value: Any, allowed: str) -> None:
+    fail(ArgumentError, f"the option {name} cannot be {value!r}", fix=f"give {allowed}")
