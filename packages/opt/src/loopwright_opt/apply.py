@@ -1,0 +1,156 @@
+"""An opt maps a schedule to a schedule: axes are split, moved, renamed in kind; nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from loopwright_core.kernel.dims import Axis, AxisKind
+from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.schedule import Opt, Schedule
+from loopwright_core.plugin.target import Target
+from loopwright_opt import legality as rule
+from loopwright_opt import stage_opts
+from loopwright_opt.axes import resolve, spread
+
+
+def apply(kernel: Kernel, opt: Opt, target: Target) -> Kernel:
+    """The kernel after one step, its list of opts one longer.
+
+    Raises OptError with kernel, axis and the broken rule; the kernel given stays as it is.
+    """
+    opts = (*kernel.schedule.opts, opt)
+    for step in spread(kernel, opt):
+        make = _STEPS.get(step.op)
+        if make is None:
+            rule.op_is_known(kernel, step, target)
+        else:
+            schedule = make(kernel, step, target)
+            _check(kernel, step, schedule, target)
+            kernel = kernel.with_schedule(schedule)
+    return kernel.with_schedule(replace(kernel.schedule, opts=opts))
+
+
+def apply_all(kernel: Kernel, opts: Iterable[Opt], target: Target) -> Kernel:
+    """The kernel after all steps in order. Raises OptError at the first illegal one."""
+    for opt in opts:
+        kernel = apply(kernel, opt, target)
+    return kernel
+
+
+def _check(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
+    """The rules that look at the whole schedule after a step."""
+    rule.one_vector_a_statement(kernel, opt, schedule)
+    rule.leaf_is_small(kernel, opt, schedule)
+    rule.scans_run_in_order(kernel, opt, schedule)
+    if opt.op not in ("STAGE", "KEEP", "PREFETCH", "NTSTORE"):
+        stage_opts.check_again(kernel, opt, schedule, target)
+
+
+def _expand(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
+    """UPCAST, UNROLL, VECTOR: the inner part of an axis is written out at the leaf."""
+    axis = resolve(kernel, opt, opt.axis)
+    size = rule.axis_is_fixed(kernel, opt, axis)
+    amount = rule.amount_is_real(kernel, opt, axis)
+    rule.kind_fits(kernel, opt, axis)
+    copies = amount or size
+    if opt.op == "UPCAST":
+        rule.upcast_is_small(kernel, opt, axis, copies, target)
+    elif opt.op == "UNROLL":
+        rule.unroll_is_small(kernel, opt, axis, copies)
+    else:
+        rule.lanes_exist(kernel, opt, axis, copies, target)
+        rule.not_along_a_scan(kernel, opt, axis)
+    kind = AxisKind[opt.op]
+    schedule = kernel.schedule
+    if not amount:
+        rest = tuple([a for a in schedule.axes if a is not axis])
+        return schedule.with_axes((*rest, replace(axis, kind=kind)))
+    rule.split_divides(kernel, opt, axis, size, amount)
+    outer, inner = _split(axis, size, amount, kind)
+    return schedule.with_axes((*_exchange(schedule, axis, (outer,)).axes, inner))
+
+
+def _tile(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
+    """TILE: a loop over tiles and the loop in a tile, side by side."""
+    axis = resolve(kernel, opt, opt.axis)
+    size = rule.axis_is_fixed(kernel, opt, axis)
+    amount = rule.amount_is_real(kernel, opt, axis) or size
+    rule.kind_fits(kernel, opt, axis)
+    rule.split_divides(kernel, opt, axis, size, amount)
+    return _exchange(kernel.schedule, axis, _split(axis, size, amount, axis.kind))
+
+
+def _thread(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
+    """THREAD: the outer part of an axis, one slice per worker thread, outermost in the nest."""
+    axis = resolve(kernel, opt, opt.axis)
+    size = rule.axis_is_fixed(kernel, opt, axis)
+    amount = rule.amount_is_real(kernel, opt, axis) or size
+    rule.kind_fits(kernel, opt, axis)
+    rule.not_along_a_scan(kernel, opt, axis)
+    rule.thread_is_free(kernel, opt, axis, amount, target)
+    rule.split_divides(kernel, opt, axis, size, amount)
+    slice_ = -(-size // amount)
+    outer, inner = _split(axis, size, slice_, axis.kind)
+    rest = _exchange(kernel.schedule, axis, (inner,))
+    return rest.with_axes((replace(outer, kind=AxisKind.THREAD), *rest.axes))
+
+
+def _order(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
+    """ORDER: these axes, in this order, into the places they hold."""
+    axes = [resolve(kernel, opt, word) for word in opt.arg]
+    rule.order_is_of_loops(kernel, opt, axes)
+    return _permuted(kernel.schedule, axes)
+
+
+def _swap(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
+    """SWAP: two axes exchange their places."""
+    axes = [resolve(kernel, opt, word) for word in opt.arg]
+    rule.order_is_of_loops(kernel, opt, axes)
+    places = {axis: at for at, axis in enumerate(kernel.schedule.axes)}
+    first, second = sorted(axes, key=places.__getitem__)
+    return _permuted(kernel.schedule, [second, first])
+
+
+def _permuted(schedule: Schedule, axes: list[Axis]) -> Schedule:
+    moved = set(axes)
+    following = iter(axes)
+    return schedule.with_axes(tuple([next(following) if a in moved else a for a in schedule.axes]))
+
+
+def _split(axis: Axis, size: int, amount: int, kind: AxisKind) -> tuple[Axis, Axis]:
+    """(outer, inner) of an axis cut into pieces of `amount`; the last piece may be ragged."""
+    outer = replace(axis, stride=axis.stride * amount, size=-(-size // amount))
+    return outer, replace(axis, size=amount, kind=kind)
+
+
+def _exchange(schedule: Schedule, axis: Axis, parts: tuple[Axis, ...]) -> Schedule:
+    at = schedule.axes.index(axis)
+    return schedule.with_axes((*schedule.axes[:at], *parts, *schedule.axes[at + 1 :]))
+
+
+def _stage(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
+    return stage_opts.stage(kernel, opt)
+
+
+def _keep(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
+    return stage_opts.keep(kernel, opt)
+
+
+def _prefetch(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
+    return stage_opts.prefetch(kernel, opt)
+
+
+_STEPS: dict[str, Callable[[Kernel, Opt, Target], Schedule]] = {
+    "UPCAST": _expand,
+    "UNROLL": _expand,
+    "VECTOR": _expand,
+    "TILE": _tile,
+    "THREAD": _thread,
+    "ORDER": _order,
+    "SWAP": _swap,
+    "STAGE": _stage,
+    "KEEP": _keep,
+    "PREFETCH": _prefetch,
+    "NTSTORE": stage_opts.nt_store,
+}

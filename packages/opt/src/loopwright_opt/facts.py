@@ -1,0 +1,126 @@
+"""What legality asks about a kernel's body: found once per body, read by every opt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.dtype import DType
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import UOp
+from loopwright_core.kernel.access import Access, accesses
+from loopwright_core.kernel.kernel import Kernel, buffer_name
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A REDUCE, SCAN or STORE. `free` dims come from outside, `bound` ones are its own."""
+
+    label: str
+    free: frozenset[str]
+    bound: frozenset[str]
+
+    @property
+    def dims(self) -> frozenset[str]:
+        return self.free | self.bound
+
+
+@dataclass(frozen=True)
+class Facts:
+    """`within`: for each value the statements that hold it directly, by place in `statements`.
+
+    `common`: output dims of every statement. `scanned`: dims that a SCAN runs along.
+    `dtypes`: what lanes may hold. `free`: the dims a value depends on.
+    """
+
+    statements: tuple[Statement, ...]
+    within: dict[UOp, tuple[int, ...]]
+    free: dict[UOp, frozenset[str]]
+    common: frozenset[str]
+    scanned: frozenset[str]
+    dtypes: tuple[DType, ...]
+    accesses: dict[str, Access]
+    stored: frozenset[UOp]
+
+
+_facts: WeakKeyDictionary[UOp, Facts] = WeakKeyDictionary()
+
+
+def facts_of(kernel: Kernel) -> Facts:
+    """The facts of a kernel's body; kernels that differ in their schedule share them."""
+    found = _facts.get(kernel.body)
+    if found is None:
+        found = _facts[kernel.body] = _find(kernel)
+    return found
+
+
+def _find(kernel: Kernel) -> Facts:
+    free: dict[UOp, frozenset[str]] = {}
+    nothing: frozenset[str] = frozenset()
+    dtypes: dict[DType, None] = {}
+    scanned: set[str] = set()
+    heads: list[UOp] = []
+    # SINK is left out: facts live as long as it does and must not keep it alive.
+    nodes = [n for n in kernel.body.toposort() if n is not kernel.body]
+    for node in nodes:
+        op = node.op
+        if op is Op.DIM:
+            free[node] = frozenset({node.arg.name})
+            continue
+        below = nothing
+        for s in node.src:
+            if free[s] is not below:
+                below = below | free[s] if below else free[s]
+        if op is Op.REDUCE:
+            below = below - _bound(node)
+        elif op is Op.SCAN:
+            scanned |= _bound(node)
+        if op in (Op.REDUCE, Op.SCAN, Op.STORE):
+            heads.append(node)
+        free[node] = below
+        if node.dtype is not dt.void and node.dtype is not dt.index:
+            dtypes.setdefault(node.dtype)
+    statements = tuple(
+        [Statement(_label(n), free[n], _bound(n) if n.op is Op.REDUCE else nothing) for n in heads]
+    )
+    within: dict[UOp, tuple[int, ...]] = {}
+    for place, head in enumerate(heads):
+        for node in _direct(head):
+            within[node] = (*within.get(node, ()), place)
+    found = accesses(kernel)
+    return Facts(
+        statements,
+        within,
+        free,
+        frozenset.intersection(*[s.free for s in statements]) if statements else nothing,
+        frozenset(scanned),
+        tuple(dtypes),
+        {a.name: a for a in reversed(found)},
+        frozenset(a.buffer for a in found if a.is_store),
+    )
+
+
+def _bound(node: UOp) -> frozenset[str]:
+    return frozenset(s.arg.name for s in node.src if s.op is Op.DIM)
+
+
+def _label(node: UOp) -> str:
+    if node.op is Op.STORE:
+        return f"the store to {buffer_name(node.src[0].src[0].arg.slot)}"
+    what = "scan along" if node.op is Op.SCAN else "reduce over"
+    return f"the {what} {', '.join(s.arg.name for s in node.src if s.op is Op.DIM)}"
+
+
+def _direct(head: UOp) -> list[UOp]:
+    """Everything a statement evaluates itself: down to the values of other statements."""
+    seen: dict[UOp, None] = {}
+    stack = list(head.src)
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen[node] = None
+        if node.op not in (Op.REDUCE, Op.SCAN):
+            stack.extend(node.src)
+    return list(seen)

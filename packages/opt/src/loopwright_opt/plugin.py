@@ -1,0 +1,33 @@
+"""What the optimizer plugs into Loopwright."""
+
+from __future__ import annotations
+
+from loopwright_core.errors import OptError, fail
+from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.options import Options
+from loopwright_core.plugin import hookimpl
+from loopwright_core.plugin.target import Target
+from loopwright_opt.apply import apply_all
+from loopwright_opt.strategies import simple
+from loopwright_opt.text import parse
+
+REQUIRES_API = (1, 0)
+
+
+@hookimpl(trylast=True)
+def loopwright_schedule(kernel: Kernel, target: Target, options: Options) -> Kernel:
+    """Given opts as they stand, else what the option `schedule` says."""
+    if kernel.schedule.opts:
+        return kernel
+    given = options.given(kernel.name)
+    if given is not None:
+        return apply_all(kernel, parse(given), target)
+    if options.schedule == "none":
+        return kernel
+    if options.schedule == "heuristic":
+        return simple.propose(kernel, target)
+    if options.schedule == "beam":
+        what = "This version of loopwright-opt has no beam search"
+        fail(OptError, what, fix='Use schedule="heuristic" or give opts')
+    what = f"schedule={options.schedule!r} is not known"
+    fail(OptError, what, fix='Use "none", "heuristic" or "beam"')

@@ -1,0 +1,99 @@
+"""The first strategy: lanes along what lies side by side, copies where they reuse a load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loopwright_core.errors import OptError
+from loopwright_core.ir.ops import Op
+from loopwright_core.kernel.access import Access
+from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.schedule import Opt
+from loopwright_core.plugin.target import Target
+from loopwright_opt.apply import apply
+from loopwright_opt.facts import Facts, Statement, facts_of
+
+UPCAST = 4
+
+
+def propose(kernel: Kernel, target: Target) -> Kernel:
+    """The kernel under this strategy: each step is legal or skipped."""
+    for make in (_lanes, _reuse, _partials):
+        for opt in list(make(kernel, target)):
+            try:
+                kernel = apply(kernel, opt, target)
+            except OptError:
+                continue
+    return kernel
+
+
+def _lanes(kernel: Kernel, target: Target) -> Iterator[Opt]:
+    """VECTOR: in each statement one dim along which every access stands still or steps by one."""
+    facts = facts_of(kernel)
+    taken: set[str] = set()
+    for place in reversed(range(len(facts.statements))):
+        statement = facts.statements[place]
+        if statement.dims & taken:
+            continue
+        touched = _accesses(facts, place)
+        widest = max((a.dtype.itemsize for a in touched), default=0)
+        for dim in _candidates(kernel, statement):
+            steps = {a.stride(dim) for a in touched}
+            hidden = any(dim in a.opaque for a in touched)
+            size = kernel.dim(dim).size
+            if hidden or 1 not in steps or steps - {0, 1} or not isinstance(size, int):
+                continue
+            lanes = [v // widest for v in target.vector_bytes if 1 < v // widest <= size]
+            if lanes:
+                taken.add(dim)
+                yield Opt("VECTOR", dim, max(lanes))
+                break
+
+
+def _candidates(kernel: Kernel, statement: Statement) -> list[str]:
+    """Output dims before reduce dims, inner before outer."""
+    names = [d.name for d in reversed(kernel.dims)]
+    free = [n for n in names if n in statement.free and not kernel.dim(n).is_reduce]
+    return free + [n for n in names if n in statement.bound]
+
+
+def _reuse(kernel: Kernel, target: Target) -> Iterator[Opt]:
+    """UPCAST: an output dim of a vectorised reduce along which a vector load stands still."""
+    facts = facts_of(kernel)
+    vectors = _vectors(kernel)
+    for place, statement in enumerate(facts.statements):
+        lanes = statement.free & vectors
+        if not statement.bound or not lanes:
+            continue
+        touched = [a for a in _accesses(facts, place) if not a.is_store]
+        for dim in _candidates(kernel, statement):
+            size = kernel.dim(dim).size
+            if dim in lanes or dim in statement.bound or not isinstance(size, int):
+                continue
+            reused = [a for a in touched if dim not in a.dims and lanes & a.dims]
+            if reused and any(dim in a.dims for a in touched) and size >= UPCAST:
+                yield Opt("UPCAST", dim, UPCAST)
+                return
+
+
+def _partials(kernel: Kernel, target: Target) -> Iterator[Opt]:
+    """UPCAST: a reduce along lanes keeps several vectors of partial results."""
+    vectors = {a.dim: a.size for a in kernel.schedule.axes if a.name.endswith("/1")}
+    for statement in facts_of(kernel).statements:
+        for dim in sorted(statement.bound & _vectors(kernel)):
+            lanes, size = vectors[dim], kernel.dim(dim).size
+            if isinstance(lanes, int) and isinstance(size, int) and size >= lanes * UPCAST * 2:
+                yield Opt("UPCAST", f"{dim}/{lanes}", UPCAST)
+
+
+def _vectors(kernel: Kernel) -> frozenset[str]:
+    return frozenset(a.dim for a in kernel.schedule.axes if a.kind.name == "VECTOR")
+
+
+def _accesses(facts: Facts, place: int) -> list[Access]:
+    """The accesses a statement makes itself."""
+    return [
+        a
+        for a in facts.accesses.values()
+        if a.node.op is Op.INDEX and place in facts.within.get(a.node, ())
+    ]
