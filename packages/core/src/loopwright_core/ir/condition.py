@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from loopwright_core.ir import dtype as dt
-from loopwright_core.ir.affine import Affine, affine, from_affine, number, order_key, plus
+from loopwright_core.ir.affine import Affine, Term, affine, from_affine, number, order_key, plus
 from loopwright_core.ir.bounds import bounds
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.given import Given, affine_range, difference, fits
@@ -225,8 +225,7 @@ def _join(op: Op, conditions: list[UOp]) -> UOp:
     is_and = op is Op.AND
     absorbing, neutral = (FALSE, TRUE) if is_and else (TRUE, FALSE)
     pick = min if is_and else max
-    bound: dict[tuple[tuple[UOp, int], ...], int] = {}  # terms -> k in terms + k < 0, tightest
-    dtypes: dict[tuple[tuple[UOp, int], ...], DType] = {}
+    bound: dict[tuple[Term, ...], tuple[int, UOp]] = {}  # terms < k, the k that decides
     others: dict[UOp, None] = {}
     for condition in conditions:
         for c in parts_of(condition, op):
@@ -240,20 +239,17 @@ def _join(op: Op, conditions: list[UOp]) -> UOp:
                     return absorbing
                 others[c] = None
                 continue
-            k = bound.get(d.terms)
-            bound[d.terms] = -d.const if k is None else pick(k, -d.const)
-            dtypes[d.terms] = c.src[0].dtype
+            known = bound.get(d.terms)
+            if known is None or pick(known[0], -d.const) != known[0]:
+                bound[d.terms] = -d.const, c
     found = list(others)
-    for terms, k in bound.items():
+    for terms, (k, c) in bound.items():
         opposite = bound.get(tuple([(x, -v) for x, v in terms]))
-        # terms < k and terms > -opposite: no integer between; or: every integer in one of them
-        if opposite is not None and (k - 1 < 1 - opposite if is_and else k >= 1 - opposite):
-            return absorbing
-        node = _below_zero(Affine(terms, -k), dtypes[terms])
-        if node is None or node is absorbing:
-            return absorbing if node is not None else _chain(op, conditions)
-        if node is not neutral:
-            found.append(node)
+        if opposite is not None:
+            least = 1 - opposite[0]  # terms > -opposite
+            if k - 1 < least if is_and else k >= least:  # no integer is in both / all are in one
+                return absorbing
+        found.append(c)
     return _chain(op, found) if found else neutral
 
 

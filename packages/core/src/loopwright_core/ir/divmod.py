@@ -66,16 +66,16 @@ def _splits(a: Affine, m: int) -> Iterator[tuple[Affine, Affine]]:
     """(q, r) with a = m*q + r and 0 <= r.const < m: remainders of each coefficient rounded to
     zero, down, and to nearest."""
     c, k = divmod(a.const, m)
-    seen: list[Coefficients] = []
-    for mode in (0, 1, 2):
-        rest: Coefficients = {}
-        for atom, v in a.terms:
-            r = v % m
-            if (mode == 0 and v < 0 and r) or (mode == 2 and 2 * r > m):
-                r -= m
-            rest[atom] = r
-        if rest not in seen:
-            seen.append(rest)
+    if all(0 <= 2 * v <= m for _, v in a.terms):
+        yield Affine((), c), Affine(a.terms, k)
+        return
+    down = {atom: v % m for atom, v in a.terms}
+    to_zero = {atom: r - m if r and v < 0 else r for (atom, v), r in zip(a.terms, down.values())}
+    nearest = {atom: r - m if 2 * r > m else r for atom, r in down.items()}
+    tried: list[Coefficients] = []
+    for rest in (to_zero, down, nearest):
+        if rest not in tried:
+            tried.append(rest)
             quotient = {atom: (v - rest[atom]) // m for atom, v in a.terms}
             yield make(quotient, c), make(rest, k)
 
@@ -240,13 +240,7 @@ def floordiv_const(a: Affine, m: int, dtype: DType, given: Given | None = None) 
         return a
     if not a.terms:
         return Affine((), a.const // m)
-    if fits(a, dtype):
-        d = Division(a, m, dtype, given)
-        for rule in floordiv_rules:
-            result = rule.apply(d)
-            if result is not None:
-                return result
-    return _of(atom_div(a, m, dtype))
+    return _first(floordiv_rules, Division(a, m, dtype, given)) or _of(atom_div(a, m, dtype))
 
 
 def mod_const(a: Affine, m: int, dtype: DType, given: Given | None = None) -> Affine:
@@ -255,13 +249,30 @@ def mod_const(a: Affine, m: int, dtype: DType, given: Given | None = None) -> Af
         return Affine((), 0)
     if not a.terms:
         return Affine((), a.const % m)
-    if fits(a, dtype):
-        d = Division(a, m, dtype, given)
-        for rule in mod_rules:
+    return _first(mod_rules, Division(a, m, dtype, given)) or _of(atom_mod(a, m, dtype))
+
+
+# What was divided before, emptied when full.
+_memo: dict[tuple[bool, Affine, int, DType], Result] = {}
+_MEMO_SIZE = 4096
+
+
+def _first(rules: tuple[DivRule, ...], d: Division) -> Result:
+    """The first rule's answer, remembered where it depends on no given condition."""
+    key = (rules is mod_rules, d.a, d.m, d.dtype)
+    if d.given is None and key in _memo:
+        return _memo[key]
+    result = None
+    if fits(d.a, d.dtype):
+        for rule in rules:
             result = rule.apply(d)
             if result is not None:
-                return result
-    return _of(atom_mod(a, m, dtype))
+                break
+    if d.given is None:
+        if len(_memo) >= _MEMO_SIZE:
+            _memo.clear()
+        _memo[key] = result
+    return result
 
 
 def recombine(a: Affine, dtype: DType) -> Affine:

@@ -15,21 +15,35 @@ from loopwright_core.ir.uop import TRUE, UOp, extent_uop
 
 # How many substitutions in a row, and in all, a search for a tighter bound may try.
 _DEPTH, _BUDGET = 6, 60
+# How many quotients, remainders, minima inside each other are seen under conditions.
+_NESTING = 4
+_SEEN_THROUGH = frozenset({Op.FLOORDIV, Op.MOD, Op.MIN, Op.MAX, Op.CDIV, Op.CMOD})
 
-# Atoms whose bound may depend on other atoms of the same form.
-_RELATIONAL = frozenset({Op.DIM, Op.RANGE, Op.MIN, Op.MAX, Op.FLOORDIV, Op.MOD, Op.MUL})
+
+def _is_relational(atom: UOp) -> bool:
+    """Whether the atom's bound may depend on other atoms of the same form."""
+    op = atom.op
+    if op is Op.DIM:
+        return type(atom.arg.size) is not int
+    if op is Op.RANGE:
+        return atom.src[0].op is not Op.CONST
+    return op in _RELATIONAL
+
+
+_RELATIONAL = frozenset({Op.MIN, Op.MAX, Op.FLOORDIV, Op.MOD, Op.MUL})
 
 
 class Given:
     """Conditions that hold: affine forms that are <= 0, and bool nodes that are true."""
 
-    __slots__ = ("_by_atom", "_memo", "facts", "known")
+    __slots__ = ("_by_atom", "_depth", "_memo", "facts", "known")
 
     def __init__(self, conditions: Iterable[UOp] = ()) -> None:
         self.facts: list[Affine] = []
         self.known: set[UOp] = set()
         self._by_atom: dict[UOp, list[tuple[Affine, int]]] = {}
         self._memo: dict[UOp, Interval] = {}
+        self._depth = 0
         stack = list(conditions)[::-1]
         while stack:
             c = stack.pop()
@@ -61,10 +75,13 @@ class Given:
         found = self._memo.get(atom)
         if found is None:
             found = bounds(atom)
-            if atom.op in (Op.FLOORDIV, Op.MOD, Op.MIN, Op.MAX, Op.CDIV, Op.CMOD) and self.facts:
-                parts = [affine_range(affine(s), self) for s in atom.src]
-                found = _meet(found, interval_of(atom, parts))
-            self._memo[atom] = found
+            if atom.op not in _SEEN_THROUGH or not self.facts or self._depth == _NESTING:
+                return found
+            self._memo[atom] = found  # what a fact about this atom itself may use meanwhile
+            self._depth += 1
+            parts = [affine_range(affine(s), self) for s in atom.src]
+            self._depth -= 1
+            found = self._memo[atom] = _meet(found, interval_of(atom, parts))
         return found
 
 
@@ -95,7 +112,7 @@ def affine_range(a: Affine, given: Given | None = None) -> Interval:
     """
     if given is None or not given.facts:
         lo, hi = plain_range(a)
-        if len(a.terms) < 2 or lo == hi or not any(t[0].op in _RELATIONAL for t in a.terms):
+        if len(a.terms) < 2 or lo == hi or not any(_is_relational(t[0]) for t in a.terms):
             return lo, hi
     negated = Affine(tuple([(atom, -c) for atom, c in a.terms]), -a.const)
     return -_upper(negated, given), _upper(a, given)
@@ -145,7 +162,7 @@ def _raised(a: Affine, given: Given | None) -> list[Affine]:
             for fact, k in given.about(atom):
                 if c % k == 0 and c // k > 0:  # a = (a - q*fact) + q*fact, and fact <= 0
                     found.append(plus(a, fact, -(c // k)))
-        if others and atom.op in _RELATIONAL:
+        if others and _is_relational(atom):
             for form, num, den in _relations(atom, c > 0, a):
                 if c % den == 0:
                     found.append(plus(plus(a, Affine(((atom, 1),), 0), -c), form, c // den * num))
@@ -157,7 +174,7 @@ def _relations(atom: UOp, above: bool, whole: Affine) -> list[tuple[Affine, int,
     op, src = atom.op, atom.src
     if op is Op.DIM or op is Op.RANGE:
         extent = atom.src[0] if op is Op.RANGE else extent_uop(atom.arg.size)
-        if above and extent.op is not Op.CONST:
+        if above:
             return [(plus(affine(extent), Affine((), -1)), 1, 1)]
     elif (op is Op.MIN and above) or (op is Op.MAX and not above):
         return [(affine(s), 1, 1) for s in src]

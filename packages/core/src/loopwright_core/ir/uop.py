@@ -40,7 +40,17 @@ class Buffer:
 class UOp:
     """`UOp(op, dtype, src, arg)`. Building an existing node returns that very node."""
 
-    __slots__ = ("__weakref__", "_affine", "_bounds", "_order", "_shape", "arg", "dtype", "op", "src")
+    __slots__ = (
+        "__weakref__",
+        "_affine",
+        "_bounds",
+        "_order",
+        "_shape",
+        "arg",
+        "dtype",
+        "op",
+        "src",
+    )
 
     op: Op
     dtype: DType
@@ -51,9 +61,7 @@ class UOp:
     _order: Any  # memo of ir/affine.py
     _bounds: Any  # memo of ir/bounds.py
 
-    def __new__(
-        cls, op: Op, dtype: DType, src: tuple[UOp, ...] = (), arg: Any = None
-    ) -> UOp:
+    def __new__(cls, op: Op, dtype: DType, src: tuple[UOp, ...] = (), arg: Any = None) -> UOp:
         key = (op, dtype, src, arg if type(arg) in _PLAIN else _key(arg))
         ref = _nodes.get(key)
         if ref is not None:
@@ -93,8 +101,9 @@ class _Ref(weakref.ref[UOp]):
 
 
 def _forget(ref: Any, _pop: Any = None) -> None:
-    if _nodes.get(ref.key) is ref:
-        del _nodes[ref.key]
+    key = ref.key
+    if _nodes.get(key) is ref:
+        del _nodes[key]
 
 
 _nodes: dict[Any, _Ref] = {}
