@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Container
 
 from loopwright_core.ir.combine import COMBINES
 from loopwright_core.ir.ops import MOVEMENT, Op
@@ -48,10 +48,10 @@ def store_flops(node: UOp) -> float:
     return STORE_FLOPS_PER_BYTE * sum([d.itemsize for d in values])
 
 
-def recompute_flops(node: UOp, is_stored: Callable[[UOp], bool], budget: float) -> float:
+def recompute_flops(node: UOp, stored: Container[UOp], budget: float) -> float:
     """One element of a node with all that is computed below it; inf once it exceeds `budget`.
 
-    A value below that several elements share counts by its share.
+    What is in `stored` is read. A value that several elements share counts by its share.
     """
     walker: Walker[None] = Walker(None)
     n = max(elements(shape_of(node)), 1)
@@ -64,7 +64,7 @@ def recompute_flops(node: UOp, is_stored: Callable[[UOp], bool], budget: float) 
         seen.add(top)
         at, demand = top
         share = demand.evaluations / n
-        is_leaf = at is not node and (at.op in _LOADS or is_stored(at))
+        is_leaf = at is not node and (at.op in _LOADS or at in stored)
         if is_leaf and at.op is not Op.GATHER:
             cost += LOAD_FLOPS * share
         else:

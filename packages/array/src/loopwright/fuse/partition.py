@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from loopwright.fuse.cost import recompute_flops, store_flops
 from loopwright.fuse.demand import Demand, Walker, elements
+from loopwright.fuse.likely import likely_stored
 from loopwright.memory import buffer_node
 from loopwright_core.ir.ops import MOVEMENT, Op
 from loopwright_core.ir.shape import shape_of
@@ -56,9 +57,10 @@ class Partition:
         self.producers: dict[UOp, list[Group]] = {}
         self.targets: dict[UOp, list[UOp]] = {}
         for store in stores:
-            target, value = _push_reshape(*store.src)
+            target, value = _push_views(*store.src)
             self.targets.setdefault(value, []).append(target)
         self.order = toposort(self.targets)
+        self._likely = likely_stored(self.order, self.targets)
         self._needs: dict[UOp, Needs] = {}
         self._items: dict[UOp, list[UOp]] = {}
         self._n_users: dict[UOp, int] = {}
@@ -98,10 +100,7 @@ class Partition:
         if evaluations <= n:
             return True
         budget = store_flops(node) * n / (evaluations - n)
-        return recompute_flops(node, self._is_output, budget) < budget
-
-    def _is_output(self, node: UOp) -> bool:
-        return node in self.targets
+        return recompute_flops(node, self._likely, budget) < budget
 
     def _fits(self, node: UOp, needs: Needs) -> bool:
         """Whether every kernel that would compute it stays within its limits."""
@@ -171,7 +170,7 @@ class Partition:
 
     def _store_items(self, node: UOp, needs: Needs) -> None:
         """A reduce of several values is stored as each of its values that is used."""
-        group = self._new_group()
+        group = self._host(node, needs) or self._new_group()
         inside = [group.walker.root(shape_of(node))]
         for item in self._items[node]:
             if item in self.stored:  # an output, whose kernel computes the reduce itself
@@ -294,14 +293,29 @@ def _is_scan_output(node: UOp, need: Need) -> bool:
     return not group.has_scan and group.walker.is_root(need, shape_of(node))
 
 
-def _push_reshape(target: UOp, value: UOp) -> tuple[UOp, UOp]:
-    """STORE(B, RESHAPE(x)) --> STORE(RESHAPE(B), x): the kernel's dims are those of the work."""
-    while value.op is Op.RESHAPE and target.op in (Op.BUFFER, Op.RESHAPE):
+def _push_views(target: UOp, value: UOp) -> tuple[UOp, UOp]:
+    """STORE(B, RESHAPE(x)) --> STORE(RESHAPE(B), x): the kernel's dims are those of the work.
+
+    A scan and a concat are stored where they are computed: PERMUTE and FLIP move as well.
+    """
+    base = value
+    while base.op in (Op.RESHAPE, Op.PERMUTE, Op.FLIP):
+        base = base.src[0]
+    is_turned = base.op in (Op.SCAN, Op.CONCAT)
+    while True:
+        op, shape = value.op, shape_of(value.src[0]) if value.src else ()
+        whole = target.src[0] if target.op is Op.RESHAPE else target
+        if op is Op.RESHAPE and whole.op is Op.BUFFER:
+            is_back = shape == shape_of(whole)
+            target = whole if is_back else UOp(Op.RESHAPE, whole.dtype, (whole,), shape)
+        elif op is Op.PERMUTE and is_turned:
+            inverse = tuple(sorted(range(len(shape)), key=value.arg.__getitem__))
+            target = UOp(Op.PERMUTE, target.dtype, (target,), inverse)
+        elif op is Op.FLIP and is_turned:
+            target = UOp(Op.FLIP, target.dtype, (target,), value.arg)
+        else:
+            return target, value
         value = value.src[0]
-        base = target.src[0] if target.op is Op.RESHAPE else target
-        shape = shape_of(value)
-        target = base if shape == shape_of(base) else UOp(Op.RESHAPE, base.dtype, (base,), shape)
-    return target, value
 
 
 def _ints(node: UOp) -> tuple[int, ...]:
