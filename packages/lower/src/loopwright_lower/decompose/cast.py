@@ -8,7 +8,6 @@ from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp, const
-
 from loopwright_lower.decompose.build import (
     and_,
     bitcast,

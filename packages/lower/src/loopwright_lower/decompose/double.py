@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp, const
-
 from loopwright_lower.decompose.build import add, mul, neg, sub
 from loopwright_lower.decompose.table import Emit
 
@@ -18,6 +17,13 @@ def fast_two_sum(a: UOp, b: UOp) -> Pair:
     """a + b, where |a| >= |b| or a is 0. Source: Dekker 1971."""
     high = add(a, b)
     return high, sub(b, sub(high, a))
+
+
+def two_sum(a: UOp, b: UOp) -> Pair:
+    """a + b, whichever is larger. Source: Knuth, TAOCP 2, 4.2.2."""
+    high = add(a, b)
+    part = sub(high, a)
+    return high, add(sub(a, sub(high, part)), sub(b, part))
 
 
 def two_product(e: Emit, a: UOp, b: UOp) -> Pair:

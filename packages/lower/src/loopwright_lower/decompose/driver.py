@@ -6,12 +6,17 @@ from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import ELEMENTWISE, Op
 from loopwright_core.ir.uop import UOp, rebuild
 from loopwright_core.plugin.target import Target
-
 from loopwright_lower.decompose.cast import cast_rules
+from loopwright_lower.decompose.exponential import exponential_rules
+from loopwright_lower.decompose.hyperbolic import hyperbolic_rules
 from loopwright_lower.decompose.integer import integer_rules
+from loopwright_lower.decompose.logarithm import logarithm_rules
 from loopwright_lower.decompose.minmax import minmax_rules
+from loopwright_lower.decompose.power import power_rules
+from loopwright_lower.decompose.remainder import remainder_rules
 from loopwright_lower.decompose.small_float import small_float_rules
 from loopwright_lower.decompose.table import Emit, Rule, Table, by_op
+from loopwright_lower.decompose.trigonometric import trigonometric_rules
 
 # Storage floats come before the casts: theirs are the special ones.
 decompose_rules: tuple[Rule, ...] = (
@@ -20,6 +25,12 @@ decompose_rules: tuple[Rule, ...] = (
     *cast_rules[1:],
     *integer_rules,
     *minmax_rules,
+    *remainder_rules,
+    *exponential_rules,
+    *logarithm_rules,
+    *trigonometric_rules,
+    *hyperbolic_rules,
+    *power_rules,
 )
 _TABLE: Table = by_op(decompose_rules)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import COMPARE, Op
 from loopwright_core.ir.uop import UOp, const
-
 from loopwright_lower.decompose.build import (
     add,
     and_,

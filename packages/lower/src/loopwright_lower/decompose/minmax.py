@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
-
 from loopwright_lower.decompose.build import is_nan, lt, or_, where
 from loopwright_lower.decompose.table import Emit, Rule, is_float, is_int
 

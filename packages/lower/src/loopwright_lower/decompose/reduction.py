@@ -12,7 +12,6 @@ import math
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.uop import UOp, const
-
 from loopwright_lower.decompose import coefficients as co
 from loopwright_lower.decompose.build import (
     add,
@@ -30,7 +29,7 @@ from loopwright_lower.decompose.build import (
     sub,
     where,
 )
-from loopwright_lower.decompose.double import Pair, fast_two_sum, two_product
+from loopwright_lower.decompose.double import Pair, fast_two_sum, two_product, two_sum
 from loopwright_lower.decompose.exponential import BINARY, nearest
 from loopwright_lower.decompose.table import Emit
 
@@ -60,9 +59,9 @@ def _cody_waite(e: Emit, x: UOp) -> tuple[UOp, Pair]:
     first, second, third = co.HALF_PI_32 if x.dtype is dt.float32 else co.HALF_PI_64
     whole, n = nearest(e, x, 2 / math.pi)
     r = e.fma(whole, const(-first, x.dtype), x)
-    high = e.fma(whole, const(-second, x.dtype), r)
-    low = e.fma(whole, const(-second, x.dtype), sub(r, high))
-    return n, (high, e.fma(whole, const(-third, x.dtype), low))
+    product, product_rest = two_product(e, whole, const(-second, x.dtype))
+    high, low = two_sum(r, product)
+    return n, (high, add(low, e.fma(whole, const(-third, x.dtype), product_rest)))
 
 
 def _window(x: UOp, word_bits: int, n_words: int) -> list[UOp]:

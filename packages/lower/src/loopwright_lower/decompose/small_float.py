@@ -11,11 +11,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import COMPARE, Op
 from loopwright_core.ir.uop import UOp, const
-
 from loopwright_lower.decompose.build import (
     add,
     and_,
@@ -174,7 +174,7 @@ def cast_to_soft(e: Emit, node: UOp) -> UOp:
 
 
 def cast_from_soft(e: Emit, node: UOp) -> UOp:
-    """cast(x, T) of a storage float --> widened, then as from float32; to bool: any bit but sign."""
+    """cast(x, T) of a storage float --> as from float32; to bool: any bit but the sign."""
     x = node.src[0]
     if node.dtype.is_bool:
         return ne(and_(bits_of(x), (1 << (x.dtype.bits - 1)) - 1), 0)

@@ -1,0 +1,154 @@
+"""FLOORDIV and MOD of floats: numpy.floor_divide and numpy.remainder, the remainder exact.
+
+For |x| = a * 2**d in units of |y|'s last digit, the remainder is a * 2**d modulo b, b the digits
+of y. 2**d modulo b comes by squaring in integers: a fixed number of steps for every exponent.
+"""
+
+from __future__ import annotations
+
+import math
+
+from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import UOp, const
+from loopwright_lower.decompose.build import (
+    abs_,
+    add,
+    and_,
+    bitcast,
+    bits_of,
+    cast,
+    cmod,
+    copy_sign,
+    div,
+    eq,
+    ftoi,
+    lt,
+    mul,
+    ne,
+    or_,
+    shl,
+    shr,
+    sub,
+    trunc,
+    where,
+    xor,
+)
+from loopwright_lower.decompose.exponential import BINARY, power_of_two
+from loopwright_lower.decompose.table import Emit, Rule, is_float, is_kept, keep
+
+_U64 = dt.uint64
+
+
+def _times_modulo(a: UOp, b: UOp, m: UOp, digits: int) -> UOp:
+    """a*b modulo m, for a, b < m < 2**digits.
+
+    24 digits: the product fits 64 bits. 53: the quotient is guessed in float64, off by two at
+    most, and the remainder follows from products modulo 2**64, where it is small.
+    """
+    if digits == 24:
+        return cmod(mul(a, b), m)
+    guess = div(mul(cast(a, dt.float64), cast(b, dt.float64)), cast(m, dt.float64))
+    quotient = ftoi(trunc(guess), _U64)
+    rest = sub(mul(a, b), mul(quotient, m))
+    double = add(m, m)
+    rest = where(lt(bitcast(rest, dt.int64), 0), add(rest, double), rest)
+    rest = where(lt(rest, double), rest, sub(rest, double))
+    return where(lt(rest, m), rest, sub(rest, m))
+
+
+def _digits_and_exponent(x: UOp) -> tuple[UOp, UOp]:
+    """(a, k): x = a * 2**k * (smallest subnormal), a with its top digit set; x finite, >= 0."""
+    form = BINARY[x.dtype]
+    tiny = lt(x, math.ldexp(1.0, 1 - form.bias))
+    lift = form.mantissa + 1
+    raw = bits_of(where(tiny, mul(x, math.ldexp(1.0, lift)), x))
+    exponent = cast(shr(raw, form.mantissa), dt.int64)
+    digits = or_(cast(and_(raw, (1 << form.mantissa) - 1), _U64), 1 << form.mantissa)
+    below = where(tiny, const(lift + 1, dt.int64), const(1, dt.int64))
+    return digits, sub(exponent, below)
+
+
+def fmod_magnitude(x: UOp, y: UOp) -> UOp:
+    """|x| modulo |y| for finite x >= 0 and y > 0; elsewhere any value."""
+    dtype = x.dtype
+    form = BINARY[dtype]
+    digits = form.mantissa + 1
+    a, x_exponent = _digits_and_exponent(x)
+    b, y_exponent = _digits_and_exponent(y)
+    gap = sub(x_exponent, y_exponent)
+    # At most 2**9 (float32) or 2**12 (float64); a negative gap is x < y, chosen at the end.
+    steps, d_bits = (4, 9) if dtype is dt.float32 else (6, 12)
+    d = and_(bitcast(where(lt(gap, 0), const(0, dt.int64), gap), _U64), (1 << d_bits) - 1)
+    # The top bits of d alone give a power below b, which has all its digits.
+    power = shl(const(1, _U64), shr(d, steps))
+    for k in reversed(range(steps)):
+        power = _times_modulo(power, power, b, digits)
+        double = add(power, power)
+        double = where(lt(double, b), double, sub(double, b))
+        power = where(ne(and_(d, 1 << k), 0), double, power)
+    first = where(lt(a, b), a, sub(a, b))
+    rest = _times_modulo(first, power, b, digits)
+    return where(lt(x, y), x, _scaled(cast(rest, dtype), y_exponent))
+
+
+def _scaled(value: UOp, exponent: UOp) -> UOp:
+    """An integer value * 2**exponent * (smallest subnormal), which is exact."""
+    dtype = value.dtype
+    form = BINARY[dtype]
+    unsigned = dt.unsigned(dtype.bits)
+    least = 1 - form.bias - form.mantissa
+    half = shr(add(exponent, least), 1)
+    rest = sub(add(exponent, least), half)
+    first = power_of_two(cast(bitcast(half, _U64), unsigned), dtype)
+    second = power_of_two(cast(bitcast(rest, _U64), unsigned), dtype)
+    return mul(mul(value, first), second)
+
+
+def _fmod(x: UOp, y: UOp) -> UOp:
+    """C's fmod: the sign of x; NaN for infinite x, zero y and NaN."""
+    dtype = x.dtype
+    a, b = abs_(x), abs_(y)
+    ok = and_(lt(a, math.inf), lt(0, b))
+    safe_a = where(ok, a, const(0.0, dtype))
+    safe_b = where(and_(ok, lt(b, math.inf)), b, const(1.0, dtype))
+    rest = where(lt(a, b), a, fmod_magnitude(safe_a, safe_b))
+    # NaN operands fail every comparison but b's own.
+    valid = and_(ok, eq(y, y))
+    return where(valid, copy_sign(rest, x), const(math.nan, dtype))
+
+
+def _opposite(rest: UOp, y: UOp) -> UOp:
+    """The remainder is not zero and its sign is not y's."""
+    return and_(ne(rest, 0), xor(lt(y, 0), lt(rest, 0)))
+
+
+def mod_float(e: Emit, node: UOp) -> UOp:
+    """x % y --> fmod, plus y where the signs differ; a zero takes y's sign."""
+    x, y = node.src
+    rest = _fmod(x, y)
+    turned = where(_opposite(rest, y), add(rest, y), rest)
+    zero = copy_sign(const(0.0, x.dtype), y)
+    return where(eq(rest, 0), zero, turned)
+
+
+def floordiv_float(e: Emit, node: UOp) -> UOp:
+    """x // y --> (x - fmod) / y made an integer; x/0 at zero, NaN for infinite x."""
+    x, y = node.src
+    rest = _fmod(x, y)
+    quotient = div(sub(x, rest), y)
+    quotient = where(_opposite(rest, y), sub(quotient, 1.0), quotient)
+    whole = trunc(quotient)
+    down = where(lt(quotient, whole), sub(whole, 1.0), whole)
+    down = where(lt(0.5, sub(quotient, down)), add(down, 1.0), down)
+    plain = div(x, y)
+    zero = copy_sign(const(0.0, x.dtype), plain)
+    down = where(eq(quotient, 0), zero, down)
+    return where(eq(y, 0), plain, down)
+
+
+remainder_rules: tuple[Rule, ...] = (
+    Rule("target_has_float_division", (Op.FLOORDIV, Op.MOD), is_kept, keep),
+    Rule("mod_float", (Op.MOD,), is_float, mod_float),
+    Rule("floordiv_float", (Op.FLOORDIV,), is_float, floordiv_float),
+)
