@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from loopwright_core.ir.given import Given, given_bounds
 from loopwright_core.ir.integer import lt, prove
 from loopwright_core.ir.ops import ELEMENTWISE, RAW, Op
-from loopwright_core.ir.uop import TRUE, Extent, UOp, Variable, const, toposort
+from loopwright_core.ir.uop import FALSE, TRUE, Extent, UOp, Variable, const, toposort
 from loopwright_core.program.program import Param, Phase
 
 
@@ -123,8 +123,15 @@ class Lanes:
         return memo[node, k]
 
 
+def _never(condition: UOp) -> bool:
+    """Whether a condition is constant false (a masked lane)."""
+    return condition is FALSE or (condition.op is Op.AND and any(map(_never, condition.src)))
+
+
 def is_proved(access: Access) -> bool:
     """Whether 0 <= offset < size certainly holds where the access happens."""
+    if any(map(_never, access.conditions)):
+        return True
     given = Given(access.conditions)
     low, high = given_bounds(access.offset, given)
     if low > high:
@@ -140,6 +147,8 @@ def is_proved(access: Access) -> bool:
 def is_outside(access: Access) -> bool:
     """Whether the offset is certainly outside, in loops that certainly run."""
     if any(given_bounds(r.src[0])[0] < 1 for r in access.loops):
+        return False
+    if any(map(_never, access.conditions)):
         return False
     low, high = given_bounds(access.offset, Given(access.conditions))
     if low > high:
