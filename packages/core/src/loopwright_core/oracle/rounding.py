@@ -139,6 +139,7 @@ def _fma64(a: Any, b: Any, c: Any) -> Any:
     safe &= result != 0  # the sign of a zero sum is the plain sum's
     plain = (a == 0) | (b == 0) | ~np.isfinite(a) | ~np.isfinite(b) | ~np.isfinite(c)
     result = np.where(plain, a * b + c, result)
+    result = np.where(np.isinf(c) & np.isfinite(a) & np.isfinite(b), c, result)
     hard = np.nonzero(~(safe | plain))
     if hard[0].size:
         triples = zip(a[hard].tolist(), b[hard].tolist(), c[hard].tolist(), strict=True)
