@@ -1,0 +1,103 @@
+"""C text to a shared object, in a private folder, without a shell."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import NoReturn
+
+from loopwright_core.errors import CompileError, fail
+from loopwright_core.program.cstyle import function_names, scratch_offsets
+from loopwright_core.program.program import Program
+from loopwright_render_clang import compilers
+from loopwright_render_clang.compilers import Compiler
+from loopwright_render_clang.render import memory_element, variable_type
+
+_TIMEOUT_S = 300.0
+
+
+def entry_names(program: Program) -> tuple[str, ...]:
+    """The functions a launch calls, one a phase; all have one signature."""
+    return tuple([f"{name}_entry" for name in function_names(program)])
+
+
+def entries(program: Program) -> str:
+    """The text of the functions a launch calls: each unpacks its arguments for one phase."""
+    found = []
+    for name, phase in zip(function_names(program), program.phases, strict=True):
+        arguments = []
+        for k, p in enumerate(program.params):
+            const = "" if p.is_output else "const "
+            arguments.append(f"({const}{memory_element(p.dtype)} *)buffers[{k}]")
+        for k, v in enumerate(program.variables):
+            arguments.append(f"({variable_type(v.hi)})variables[{k}]")
+        if phase.threads > 1:
+            arguments.append("thread")
+        if scratch_offsets(phase)[1]:
+            arguments.append("scratch")
+        found.append(
+            f'\n__attribute__((visibility("default")))\n'
+            f"void {name}_entry(void *const *buffers, const long long *variables, int thread, "
+            f"void *scratch) {{\n    {name}({', '.join(arguments)});\n}}\n"
+        )
+    return "".join(found)
+
+
+def compile_program(source: str, program: Program) -> bytes:
+    """The shared object of a rendered program. Raises CompileError, DeviceError."""
+    return compile_c(source + entries(program), program.name, compilers.find())
+
+
+def compile_c(text: str, name: str, compiler: Compiler, extra: tuple[str, ...] = ()) -> bytes:
+    """The shared object of any C text. Raises CompileError."""
+    # Relative names in a folder of its own: whatever TMPDIR holds, the compiler never sees it.
+    command = [*compiler.argv, *compiler.flags, *extra, "-o", "kernel.so", "kernel.c", "-lm"]
+    try:
+        with tempfile.TemporaryDirectory(prefix="loopwright-", ignore_cleanup_errors=True) as made:
+            folder = Path(made)
+            (folder / "kernel.c").write_text(text, encoding="utf-8", newline="\n")
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                cwd=folder,
+                env=compilers.environment(),
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
+            if done.returncode == 0:
+                return (folder / "kernel.so").read_bytes()
+            message = done.stderr.decode(errors="replace").strip()
+            message = message or f"exit status {done.returncode}"
+    except subprocess.TimeoutExpired:
+        message = f"not done after {_TIMEOUT_S:.0f} s"
+    except OSError as error:
+        message = str(error)
+    _refuse(command, message, text, name)
+
+
+def _refuse(command: list[str], message: str, text: str, name: str) -> NoReturn:
+    lines = message.splitlines()
+    if len(lines) > 40:
+        message = "\n".join([*lines[:40], f"... {len(lines) - 40} more lines"])
+    fail(
+        CompileError,
+        f"the C compiler refused the kernel {name!r}\n"
+        f"command: {shlex.join(command)}\n"
+        f"source:  {_keep(text)}\n"
+        f"{message}",
+    )
+
+
+def _keep(text: str) -> str:
+    """Where the source lies for the user to look at."""
+    with contextlib.suppress(OSError):
+        folder = Path(tempfile.mkdtemp(prefix="loopwright-refused-"))
+        path = folder / "kernel.c"
+        path.write_text(text, encoding="utf-8", newline="\n")
+        return os.fspath(path)
+    return "could not be kept: no temporary folder can be written"

@@ -1,0 +1,395 @@
+"""Programs as C with vector extensions and no headers: one text for GCC, Clang and zig cc."""
+
+from __future__ import annotations
+
+from loopwright_core.errors import LoweringError, fail
+from loopwright_core.ir.dtype import DType
+from loopwright_core.ir.ops import COMPARE, Op
+from loopwright_core.ir.uop import UOp
+from loopwright_core.plugin.target import Target
+from loopwright_core.program.cexpr import ADD, BINARY, PRIMARY, UNARY, Expr, binary, call, cast
+from loopwright_core.program.cstyle import CPrinter
+from loopwright_core.program.program import Phase, Program
+from loopwright_render_clang.helpers import Helpers
+from loopwright_render_clang.masks import BOOLEAN, mask_widths
+from loopwright_render_clang.types import C_TYPES, VectorTypes, code
+
+FLAGS_COMMENT = (
+    "// cc -O2 -march=native -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv"
+)
+_MATH = {Op.SQRT: "sqrt", Op.TRUNC: "trunc", Op.RINT: "rint", Op.FMA: "fma"}
+_ZERO = frozenset({"0", "0u", "0ll", "0ull", "0.0", "0.0f"})
+
+
+def render(program: Program, target: Target) -> str:
+    """The program as C: same program and target, same bytes."""
+    return ClangPrinter(program, target).text()
+
+
+class ClangPrinter(CPrinter):
+    """C for CPUs. A vector of truth values is a vector of 0 and -1, as wide as what it masks."""
+
+    types = C_TYPES
+    bool_memory = "unsigned char"
+
+    def __init__(self, program: Program, target: Target) -> None:
+        super().__init__(program)
+        self.vectors = VectorTypes()
+        self.helpers = Helpers(target, self.vectors)
+        self.target = target
+
+    def prelude(self) -> list[str]:
+        types, helpers = self.vectors.lines(), self.helpers.texts()
+        return [FLAGS_COMMENT, *types, *([""] if types else []), *helpers]
+
+    def parameters(self, phase: Phase) -> list[str]:
+        found = []
+        for p in self.program.params:
+            const = "" if p.is_output else "const "
+            found.append(f"{const}{self.memory_type(p.dtype)} *restrict {self.params[p.slot]}")
+        for v, name in self.variables.items():
+            found.append(f"{variable_type(v.hi)} {name}")
+        if self.thread:
+            found.append(f"int {self.thread}")
+        if self.scratch_name:
+            found.append(f"void *restrict {self.scratch_name}")
+        return found
+
+    def begin(self, phase: Phase) -> None:
+        self.masks = mask_widths(phase.uops, self.storages)
+
+    def type_name(self, dtype: DType) -> str:
+        if dtype.lanes > 1:
+            return self.vectors.name(code(dtype), dtype.lanes)
+        return C_TYPES[dtype.name]
+
+    def local_array(self, node: UOp, name: str) -> str:
+        return f"_Alignas(64) {self.memory_type(node.dtype)} {name}[{node.arg.size}];"
+
+    def scratch_array(self, node: UOp, name: str, offset: int) -> str:
+        kind = self.memory_type(node.dtype)
+        base = f"(char *){self.scratch_name} + {offset}" if offset else self.scratch_name
+        return f"{kind} *restrict {name} = ({kind} *){f'({base})' if offset else base};"
+
+    def special(self, node: UOp) -> Expr:
+        if node.arg[0] != "thread" or not self.thread:
+            fail(LoweringError, f"a CPU has no id {node.arg[0]!r}", where=self.program.name)
+        name = Expr(self.thread)
+        return cast("long long", name) if node.dtype.bits == 64 else name
+
+    def infinity(self, dtype: DType) -> Expr:
+        return Expr("__builtin_inff()" if dtype.bits == 32 else "__builtin_inf()")
+
+    def nan(self, dtype: DType) -> Expr:
+        return Expr('__builtin_nanf("")' if dtype.bits == 32 else '__builtin_nan("")')
+
+    def prefetch(self, address: str) -> str:
+        return f"__builtin_prefetch({address});"
+
+    def barrier(self, node: UOp) -> str:
+        if node.op is not Op.FENCE:
+            fail(LoweringError, "a CPU target has no barriers", where=self.program.name)
+        is_x86 = self.target.arch == "x86_64"
+        return "__builtin_ia32_sfence();" if is_x86 else "__sync_synchronize();"
+
+    def math(self, node: UOp, *args: Expr) -> Expr:
+        name = _MATH.get(node.op)
+        if name is None or not node.dtype.is_float or node.dtype.bits < 32:
+            fail(LoweringError, f"C has no {node.op} of {node.dtype}", where=self.program.name)
+        return call(f"__builtin_{name}{'f' if node.dtype.bits == 32 else ''}", *args)
+
+    def bitcast(self, node: UOp, x: Expr) -> Expr:
+        return call(self.helpers.bitcast(code(node.src[0].dtype), code(node.dtype)), x)
+
+    # Vectors
+
+    def splat(self, dtype: DType, scalar: Expr) -> Expr:
+        if dtype.is_bool:
+            return self._mask_splat(scalar, 32, dtype.lanes)
+        if scalar.text in _ZERO or scalar.text == "0":
+            return Expr(f"({self.type_name(dtype)}){{0}}")
+        return call(self.helpers.splat(code(dtype), dtype.lanes), Expr(scalar.text))
+
+    def whole(self, node: UOp) -> Expr:
+        """A vector source written as a vector."""
+        expr = self.get(node)
+        return self.splat(node.dtype, expr) if expr.is_splat else expr
+
+    def vector(self, node: UOp) -> Expr:
+        op, dtype = node.op, node.dtype
+        if op is Op.LOAD:
+            return self._vector_load(node)
+        if dtype.is_bool and dtype.lanes > 1:
+            return self._truth(node)
+        self._operands(node)
+        if op is Op.LANE:
+            return self._lane(node)
+        if op is Op.VECTORIZE:
+            values = ", ".join([self.get(s).text for s in node.src])
+            return Expr(f"({self.type_name(dtype)}){{{values}}}")
+        if op in BINARY:
+            a, b = self._pair(node)
+            return self.arith(op, a, b, node.src[1])
+        if op is Op.WHERE:
+            return self._where(node)
+        if op in (Op.CAST, Op.FTOI):
+            return self._vector_cast(node)
+        if op is Op.BITCAST:
+            return self._vector_bitcast(node)
+        if op is Op.NEG:
+            x = self.whole(node.src[0])
+            return Expr(f"-({x.text})" if x.text[0] == "-" else f"-{x.at(UNARY)}", UNARY)
+        if op in _MATH and dtype.bits >= 32:
+            name = self.helpers.math(_MATH[op], code(dtype), dtype.lanes, len(node.src))
+            return call(name, *[self.whole(s) for s in node.src])
+        fail(LoweringError, f"C has no {op} of {dtype}", where=self.program.name)
+
+    def _pair(self, node: UOp) -> tuple[Expr, Expr]:
+        """Both operands of a binary operator; one may stay a scalar, which C spreads."""
+        a, b = self.get(node.src[0]), self.get(node.src[1])
+        dtype = node.src[0].dtype
+        # Narrow integer expressions have type int in C, which it does not spread.
+        if a.is_splat and (b.is_splat or (dtype.bits < 32 and a.level != PRIMARY)):
+            a = self.splat(dtype, a)
+        if b.is_splat and dtype.bits < 32 and b.level != PRIMARY:
+            b = self.splat(dtype, b)
+        return a, b
+
+    def _lane(self, node: UOp) -> Expr:
+        source = node.src[0]
+        if source.dtype.is_bool:
+            m = self.mask(source, self.mask_width(source))
+            return Expr(f"{m.at(PRIMARY)}[{node.arg}] != 0", BINARY[Op.CMPNE][1])
+        x = self.get(source)
+        return x if x.is_splat else Expr(f"{x.at(PRIMARY)}[{node.arg}]")
+
+    def _where(self, node: UOp) -> Expr:
+        condition, a, b = node.src
+        dtype = node.dtype
+        if condition.op is Op.BROADCAST:
+            return self.choose(self.get(condition.src[0]), self.whole(a), self.whole(b))
+        name = self.helpers.select(code(dtype), dtype.lanes)
+        return call(name, self.mask(condition, dtype.bits), self.whole(a), self.whole(b))
+
+    def _vector_cast(self, node: UOp) -> Expr:
+        source, dtype = node.src[0], node.dtype
+        if source.dtype.is_bool:
+            m = self.mask(source, dtype.bits)
+            one = Expr(f"-{m.at(UNARY)}", UNARY)
+            if dtype.is_float:
+                return self._convert(one, code(dtype), dtype.lanes)
+            return one if dtype.is_signed else cast(self.type_name(dtype), one)
+        x = self.whole(source)
+        if code(source.dtype) == code(dtype):
+            return x
+        if not source.dtype.is_float and not dtype.is_float and source.dtype.bits == dtype.bits:
+            return cast(self.type_name(dtype), x)
+        return self._convert(x, code(dtype), dtype.lanes)
+
+    def _convert(self, x: Expr, to: str, lanes: int) -> Expr:
+        return Expr(f"__builtin_convertvector({x.text}, {self.vectors.name(to, lanes)})")
+
+    def _vector_bitcast(self, node: UOp) -> Expr:
+        source, dtype = node.src[0], node.dtype
+        if source.dtype.is_bool:
+            m = self.mask(source, 8)
+            return cast(self.type_name(dtype), Expr(f"-{m.at(UNARY)}", UNARY))
+        x = self.whole(source)
+        return x if code(source.dtype) == code(dtype) else cast(self.type_name(dtype), x)
+
+    # Masks
+
+    def mask_width(self, node: UOp) -> int:
+        """Bits per lane that this vector of truth values has by itself."""
+        return self.masks.get(self.storages.of(node)) or 32
+
+    def register_mask(self, storage: UOp) -> int:
+        is_mask = storage.dtype.is_bool and storage.dtype.lanes > 1
+        return self.mask_width(storage) if is_mask else 0
+
+    def mask_type(self, node: UOp, value: Expr | None) -> str:
+        width = value.mask if value is not None else self.mask_width(node)
+        return self.vectors.name(f"i{width}", node.dtype.lanes)
+
+    def assigned(self, storage: UOp, value: UOp) -> Expr:
+        if storage.dtype.is_bool and storage.dtype.lanes > 1:
+            return self.mask(value, self.mask_width(storage))
+        return self.full(value)
+
+    def mask(self, node: UOp, width: int) -> Expr:
+        """A vector of truth values as 0 / -1 in lanes of that many bits."""
+        lanes = node.dtype.lanes
+        if node.op is Op.BROADCAST:
+            return self._mask_splat(self.get(node.src[0]), width, lanes)
+        if node.op is Op.VECTORIZE and node not in self.exprs:
+            return self._mask_lanes(node, width)
+        expr = self.get(node)
+        if expr.mask == width:
+            return expr
+        converted = self._convert(expr, f"i{width}", lanes)
+        return Expr(converted.text, PRIMARY, width)
+
+    def _mask_splat(self, scalar: Expr, width: int, lanes: int) -> Expr:
+        name = self.vectors.name(f"i{width}", lanes)
+        if scalar.text == "0":
+            return Expr(f"({name}){{0}}", PRIMARY, width)
+        if scalar.text == "1":
+            return Expr(f"~({name}){{0}}", UNARY, width)
+        helper = self.helpers.splat(f"i{width}", lanes)
+        return Expr(f"{helper}(-{scalar.at(UNARY)})", PRIMARY, width)
+
+    def _mask_lanes(self, node: UOp, width: int) -> Expr:
+        name = self.vectors.name(f"i{width}", node.dtype.lanes)
+        values = []
+        for s in node.src:
+            e = self.get(s)
+            values.append({"0": "0", "1": "-1"}.get(e.text, f"-{e.at(UNARY)}"))
+        return Expr(f"({name}){{{', '.join(values)}}}", PRIMARY, width)
+
+    def _truth(self, node: UOp) -> Expr:
+        """A vector of truth values that is computed."""
+        op, src = node.op, node.src
+        if op is Op.VECTORIZE:
+            return self._mask_lanes(node, self.mask_width(node))
+        self._operands(node)
+        if op is Op.CAST or op is Op.BITCAST:
+            if src[0].dtype.is_bool:
+                return self.mask(src[0], self.mask_width(src[0]))
+            x = binary(BINARY[Op.CMPNE], self.whole(src[0]), Expr("0"))
+            return Expr(x.text, x.level, src[0].dtype.bits)
+        if op in COMPARE and not src[0].dtype.is_bool:
+            x = binary(BINARY[op], *self._pair(node))
+            return Expr(x.text, x.level, src[0].dtype.bits)
+        width = self.mask_width(node)
+        if op is Op.WHERE:
+            a, b = self.mask(src[1], width), self.mask(src[2], width)
+            if src[0].op is Op.BROADCAST:
+                x = self.choose(self.get(src[0].src[0]), a, b)
+            else:
+                helper = self.helpers.select(f"i{width}", node.dtype.lanes)
+                x = call(helper, self.mask(src[0], width), a, b)
+            return Expr(x.text, x.level, width)
+        if op not in BOOLEAN:
+            fail(LoweringError, f"C has no {op} of {node.dtype}", where=self.program.name)
+        a, b = self.mask(src[0], width), self.mask(src[1], width)
+        flips = src[1].op is Op.BROADCAST and src[1].src[0].arg is True
+        if op in (Op.XOR, Op.CMPNE) and flips:
+            return Expr(f"~{a.at(UNARY)}", UNARY, width)
+        x = binary(BINARY[BOOLEAN[op]], Expr(f"~{a.at(UNARY)}", UNARY) if op is Op.CMPLT else a, b)
+        if op is Op.CMPEQ:
+            x = Expr(f"~({x.text})", UNARY)
+        return Expr(x.text, x.level, width)
+
+    # Memory
+
+    def _vector_load(self, node: UOp) -> Expr:
+        index, dtype = node.src[0], node.dtype
+        self._operands_of((*index.src[1:], *node.src[1:]))
+        kind, lanes = code(dtype), dtype.lanes
+        valid = index.src[2] if len(index.src) == 3 else None
+        scalar = self._scalar_valid(index)
+        is_gather = index.src[1].dtype.lanes > 1
+        if valid is None or scalar is not None:
+            x = self._gather(index, kind, lanes) if is_gather else self._contiguous(index, dtype)
+            if scalar is not None:
+                x = self.choose(scalar, x, self._fill(node))
+        elif is_gather:
+            name, _, _ = self.index(index)
+            offset_code = code(index.src[1].dtype)
+            helper = self.helpers.gather(kind, lanes, offset_code, masked=True)
+            mask = self.mask(valid, dtype.bits)
+            x = call(helper, Expr(name), self._offsets(index), mask, self._fill(node))
+        else:
+            n = _prefix(valid)
+            where = Expr(self.address(index))
+            if n is not None and not self.helpers.has_masked(kind, lanes):
+                first = self.helpers.load_first(kind, lanes)
+                x = call(first, where, Expr(str(n)), self._fill(node))
+            else:
+                mask = self.mask(valid, dtype.bits)
+                x = call(self.helpers.load_if(kind, lanes), where, mask, self._fill(node))
+        if dtype.is_bool:
+            return Expr(f"{x.at(ADD)} != 0", BINARY[Op.CMPNE][1], 8)
+        return x
+
+    def _scalar_valid(self, index: UOp) -> Expr | None:
+        if len(index.src) < 3:
+            return None
+        valid = index.src[2]
+        if valid.dtype.lanes > 1:
+            return self.get(valid.src[0]) if valid.op is Op.BROADCAST else None
+        return self.index_part(index, 2)
+
+    def _contiguous(self, index: UOp, dtype: DType) -> Expr:
+        kind = self.vectors.name(code(dtype), dtype.lanes, unaligned=True)
+        address = self.address(index)
+        target = address if address.isidentifier() else f"({address})"
+        return Expr(f"*(const {kind} *){target}", UNARY)
+
+    def _gather(self, index: UOp, kind: str, lanes: int) -> Expr:
+        name = self.storage_name(self.storages.of(index.src[0]))
+        helper = self.helpers.gather(kind, lanes, code(index.src[1].dtype), masked=False)
+        return call(helper, Expr(name), self._offsets(index))
+
+    def _offsets(self, index: UOp) -> Expr:
+        expr = self.index_part(index, 1)
+        return self.splat(index.src[1].dtype, expr) if expr.is_splat else expr
+
+    def _fill(self, node: UOp) -> Expr:
+        fill, dtype = node.src[1], node.dtype
+        if not dtype.is_bool:
+            return self.whole(fill)
+        return cast(self.type_name(dtype), Expr(f"-{self.mask(fill, 8).at(UNARY)}", UNARY))
+
+    def vector_store(self, node: UOp) -> list[str]:
+        index, value = node.src
+        dtype = value.dtype
+        kind, lanes = code(dtype), dtype.lanes
+        if dtype.is_bool:
+            m = Expr(f"-{self.mask(value, 8).at(UNARY)}", UNARY)
+            x = cast(self.type_name(dtype), m)
+        else:
+            x = self.whole(value)
+        scalar = self._scalar_valid(index)
+        valid = index.src[2] if len(index.src) == 3 and scalar is None else None
+        name, _, _ = self.index(index)
+        where = Expr(self.address(index)) if index.src[1].dtype.lanes == 1 else Expr(name)
+        if index.src[1].dtype.lanes > 1:
+            offset_code = code(index.src[1].dtype)
+            helper = self.helpers.scatter(kind, lanes, offset_code, masked=valid is not None)
+            mask = [self.mask(valid, dtype.bits)] if valid is not None else []
+            text = call(helper, where, self._offsets(index), *mask, x).text
+        elif valid is not None:
+            n = _prefix(valid)
+            if n is not None and not self.helpers.has_masked(kind, lanes):
+                text = call(self.helpers.store_first(kind, lanes), where, Expr(str(n)), x).text
+            else:
+                mask_expr = self.mask(valid, dtype.bits)
+                text = call(self.helpers.store_if(kind, lanes), where, mask_expr, x).text
+        elif node.arg == "nt":
+            text = call(self.helpers.stream(kind, lanes), where, x).text
+        else:
+            u = self.vectors.name(kind, lanes, unaligned=True)
+            target = where.text if where.text.isidentifier() else f"({where.text})"
+            text = f"*({u} *){target} = {x.text}"
+        guard = f"if ({scalar.text}) " if scalar is not None else ""
+        return [f"{guard}{text};"]
+
+
+def memory_element(dtype: DType) -> str:
+    """The C type of an array's elements."""
+    return "unsigned char" if dtype.is_bool else C_TYPES[dtype.name]
+
+
+def variable_type(hi: int) -> str:
+    """The C type of a variable that is at most `hi`."""
+    return "int" if hi < 2**31 else "long long"
+
+
+def _prefix(valid: UOp) -> int | None:
+    """n where the mask is true in exactly the first n lanes, for certain."""
+    if valid.op is not Op.VECTORIZE or not all(s.op is Op.CONST for s in valid.src):
+        return None
+    flags = [bool(s.arg) for s in valid.src]
+    n = sum(flags)
+    return n if all(flags[:n]) else None

@@ -1,0 +1,202 @@
+"""Loading and launching kernels in this process: one call into C with the GIL released."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import itertools
+import os
+import tempfile
+import threading
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from loopwright_core.cache import Cache
+from loopwright_core.errors import ArgumentError, DeviceError, fail
+from loopwright_core.program.cstyle import scratch_bytes
+from loopwright_core.program.program import Program
+from loopwright_render_clang import compilers
+from loopwright_render_clang.compile import compile_c, entry_names
+
+ALIGNMENT = 64
+_numbers = itertools.count()
+_NO_VARIABLES = (ctypes.c_longlong * 1)()
+
+
+class Memory:
+    """Bytes a kernel can read and write: an address that lives as long as its owner."""
+
+    __slots__ = ("address", "n_bytes", "owner")
+
+    def __init__(self, address: int, n_bytes: int, owner: Any) -> None:
+        self.address, self.n_bytes, self.owner = address, n_bytes, owner
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """`numpy.asarray(memory)` is its bytes, shared."""
+        return {
+            "shape": (self.n_bytes,),
+            "typestr": "|u1",
+            "data": (self.address, False),
+            "version": 3,
+        }
+
+
+def allocate(n_bytes: int) -> Memory:
+    """Uninitialised memory, 64-byte aligned, of at least one byte."""
+    if n_bytes < 0:
+        fail(ArgumentError, f"{n_bytes} bytes cannot be allocated")
+    try:
+        owner = np.empty(n_bytes + ALIGNMENT, np.uint8)
+    except MemoryError:
+        fail(DeviceError, f"no memory for {n_bytes} bytes", fix="use smaller arrays")
+    start: int = owner.__array_interface__["data"][0]
+    return Memory(-(-start // ALIGNMENT) * ALIGNMENT, n_bytes, owner)
+
+
+def from_host(array: np.ndarray[Any, Any]) -> Memory:
+    """The memory of a C-contiguous array itself."""
+    if not array.flags.c_contiguous:
+        fail(ArgumentError, "the array is not C-contiguous", fix="use numpy.ascontiguousarray")
+    return Memory(array.__array_interface__["data"][0], array.nbytes, array)
+
+
+def to_host(memory: Memory, out: np.ndarray[Any, Any]) -> None:
+    """Copy into a C-contiguous array, as many bytes as it has."""
+    if not out.flags.c_contiguous:
+        fail(ArgumentError, "the array is not C-contiguous", fix="use numpy.ascontiguousarray")
+    if out.nbytes > memory.n_bytes:
+        fail(ArgumentError, f"{out.nbytes} bytes are wanted, the memory has {memory.n_bytes}")
+    if out.nbytes:
+        ctypes.memmove(out.__array_interface__["data"][0], memory.address, out.nbytes)
+
+
+class Scratch(threading.local):
+    """Scratch memory, kept for the next launch from the same thread."""
+
+    memory: Memory | None = None
+
+    def get(self, n_bytes: int) -> int:
+        """The address of at least that many bytes."""
+        if self.memory is None or self.memory.n_bytes < n_bytes:
+            self.memory = None  # the old bytes go before the new ones come
+            self.memory = allocate(n_bytes)
+        return self.memory.address
+
+
+_scratch = Scratch()
+
+
+class Loaded:
+    """A kernel in this process. Keeps the library open for good: unloading gains nothing."""
+
+    __slots__ = ("_entries", "_n_buffers", "_n_variables", "_needs_pool", "_stride", "_total")
+
+    def __init__(self, binary: bytes, program: Program) -> None:
+        library = open_library(binary)
+        self._entries: list[tuple[Any, Any, int]] = []
+        for name, phase in zip(entry_names(program), program.phases, strict=True):
+            function = library[name]
+            function.restype = None
+            pointer = ctypes.cast(function, ctypes.c_void_p)
+            self._entries.append((function, pointer, phase.threads))
+        self._needs_pool = any(phase.threads > 1 for phase in program.phases)
+        self._n_buffers, self._n_variables = len(program.params), len(program.variables)
+        self._stride = scratch_bytes(program)
+        self._total = self._stride * max((p.threads for p in program.phases), default=1)
+
+    def bind(self, buffers: Sequence[Any], variables: Sequence[int] = ()) -> Bound:
+        """The launch over these buffers and variables, ready to be repeated."""
+        if len(buffers) != self._n_buffers or len(variables) != self._n_variables:
+            fail(
+                ArgumentError,
+                f"a kernel of {self._n_buffers} buffers and {self._n_variables} variables was "
+                f"launched with {len(buffers)} and {len(variables)}",
+            )
+        return Bound(self, buffers, variables)
+
+
+class Bound:
+    """One launch with its arguments: calling it runs the kernel. Keeps the buffers alive."""
+
+    __slots__ = ("_buffers", "_loaded", "_pointers", "_run", "_variables")
+
+    def __init__(self, loaded: Loaded, buffers: Sequence[Any], variables: Sequence[int]) -> None:
+        self._loaded = loaded
+        self._buffers = tuple(buffers)
+        self._pointers = (ctypes.c_void_p * max(len(buffers), 1))(*[b.address for b in buffers])
+        self._variables = (
+            (ctypes.c_longlong * len(variables))(*variables) if variables else _NO_VARIABLES
+        )
+        self._run: Any = pool().loopwright_pool_run if loaded._needs_pool else None
+
+    def __call__(self) -> None:
+        loaded, pointers, variables = self._loaded, self._pointers, self._variables
+        scratch = _scratch.get(loaded._total) if loaded._total else None
+        address = ctypes.c_void_p(scratch)
+        for function, pointer, threads in loaded._entries:
+            if threads == 1:
+                function(pointers, variables, 0, address)
+            else:
+                stride = ctypes.c_longlong(loaded._stride)
+                self._run(pointer, pointers, variables, threads, address, stride)
+
+
+def open_library(binary: bytes) -> ctypes.CDLL:
+    """The shared object with these bytes, opened from a file that is gone afterwards."""
+    # A file name the loader has seen gives the library it had then, so names never repeat.
+    problems = []
+    with contextlib.ExitStack() as stack:
+        try:
+            folder = stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="loopwright-", ignore_cleanup_errors=True)
+            )
+            path = os.path.join(os.path.abspath(folder), f"k{next(_numbers)}.so")
+            with open(path, "wb") as file:
+                file.write(binary)
+            return ctypes.CDLL(path)
+        except OSError as error:
+            problems.append(str(error))
+    # A temporary folder that is full, read-only or forbids execution: a file in memory does it.
+    if hasattr(os, "memfd_create"):
+        try:
+            fd = os.memfd_create("loopwright", os.MFD_CLOEXEC)
+            os.write(fd, binary)
+            return ctypes.CDLL(f"/proc/self/fd/{fd}")  # stays open, or its name would repeat
+        except OSError as error:
+            problems.append(str(error))
+    fail(
+        DeviceError,
+        f"a compiled kernel could not be loaded: {'; '.join(problems)}",
+        fix="set TMPDIR to a folder that can be written and executed from",
+    )
+
+
+_pool: ctypes.CDLL | None = None
+_pool_lock = threading.Lock()
+
+
+def pool() -> Any:
+    """The pool's library, compiled once per machine."""
+    global _pool
+    if _pool is None:
+        with _pool_lock:
+            if _pool is None:
+                _pool = open_library(_pool_binary())
+    return _pool
+
+
+def _pool_binary() -> bytes:
+    source = resources.files("loopwright_render_clang").joinpath("pool.c").read_text("utf-8")
+    compiler, cache = compilers.find(), Cache()
+    digest = hashlib.sha256(source.encode()).hexdigest()
+    key = "\0".join(("loopwright pool", digest, compiler.key))
+    binary = cache.get("binary", key)
+    if binary is None:
+        binary = compile_c(source, "pool", compiler, ("-pthread",))
+        cache.put("binary", key, binary)
+    return binary
