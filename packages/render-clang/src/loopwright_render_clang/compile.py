@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from loopwright_core.errors import CompileError, fail
-from loopwright_core.program.cstyle import function_names, scratch_offsets
+from loopwright_core.program.clayout import function_names, scratch_offsets
 from loopwright_core.program.program import Program
 from loopwright_render_clang import compilers
 from loopwright_render_clang.compilers import Compiler

@@ -17,7 +17,7 @@ import numpy as np
 
 from loopwright_core.cache import Cache
 from loopwright_core.errors import ArgumentError, DeviceError, fail
-from loopwright_core.program.cstyle import scratch_bytes
+from loopwright_core.program.clayout import scratch_bytes
 from loopwright_core.program.program import Program
 from loopwright_render_clang import compilers
 from loopwright_render_clang.compile import compile_c, entry_names

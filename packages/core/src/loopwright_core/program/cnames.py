@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 C_KEYWORDS = frozenset(
-    (
+    (  # noqa: SIM905
         "alignas alignof auto bool break case char const constexpr continue default do double "
         "else enum extern false float for goto if inline int long nullptr register restrict "
         "return short signed sizeof static static_assert struct switch thread_local true "
@@ -14,7 +14,7 @@ C_KEYWORDS = frozenset(
 )
 # Functions a compiler knows or calls by itself: a kernel of that name would be called instead.
 LIBRARY = frozenset(
-    (
+    (  # noqa: SIM905
         "abort abs calloc ceil cos exit exp exp2 expm1 fabs floor fma fmax fmin fmod free frexp "
         "ldexp log log10 log1p log2 main malloc memchr memcmp memcpy memmove memset modf pow "
         "printf puts realloc rint round sin sinh sqrt strlen tan tanh trunc"

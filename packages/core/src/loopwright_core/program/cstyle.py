@@ -7,10 +7,8 @@ printer prints one program.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from loopwright_core.errors import LoweringError, fail
-from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp, Variable
 from loopwright_core.program.cexpr import (
@@ -28,63 +26,21 @@ from loopwright_core.program.cexpr import (
     wrap,
 )
 from loopwright_core.program.cinline import Plan, Storages, is_transparent
-from loopwright_core.program.cliterals import decimal, is_finite, storage_bits
-from loopwright_core.program.cnames import C_KEYWORDS, LIBRARY, Names, identifier
+from loopwright_core.program.clanguage import CLanguage
+from loopwright_core.program.clayout import function_names, scratch_bytes, scratch_offsets
+from loopwright_core.program.cnames import LIBRARY, Names
 from loopwright_core.program.program import Phase, Program
 
 # Operands of one expression are named rather than written in place beyond this many characters.
 _LONG = 84
-# What fits on any thread's stack, and into a first-level cache.
-STACK_BYTES = 32 << 10
-_ALIGN = 64
 _WRAPS = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.NEG, Op.CSHL})
 
 
-def local_bytes(node: UOp) -> int:
-    """Bytes of a DEFINE_LOCAL, rounded up to whole cache lines."""
-    size: int = node.arg.size * node.dtype.itemsize
-    return -(-size // _ALIGN) * _ALIGN
-
-
-def scratch_offsets(phase: Phase) -> tuple[dict[UOp, int], int]:
-    """Where each local that does not fit on the stack lies in the thread's scratch memory, and
-    how many bytes of it the phase needs."""
-    offsets: dict[UOp, int] = {}
-    stack = scratch = 0
-    for node in phase.uops:
-        if node.op is not Op.DEFINE_LOCAL:
-            continue
-        size = local_bytes(node)
-        if stack + size <= STACK_BYTES:
-            stack += size
-        else:
-            offsets[node] = scratch
-            scratch += size
-    return offsets, scratch
-
-
-def scratch_bytes(program: Program) -> int:
-    """Bytes of scratch memory each thread of a launch needs, 64-byte aligned; 0: none."""
-    return max((scratch_offsets(p)[1] for p in program.phases), default=0)
-
-
-def function_names(program: Program, keywords: frozenset[str] = C_KEYWORDS) -> tuple[str, ...]:
-    """The functions of a program's phases: `name`, `name_1`, ..."""
-    base = identifier(program.name, keywords | LIBRARY)
-    return tuple([base if k == 0 else f"{base}_{k}" for k in range(len(program.phases))])
-
-
-class CPrinter:
-    """Prints one program. Subclasses override the hooks below `text`."""
-
-    keywords = C_KEYWORDS
-    indent = "    "
-    # DType name -> how the language writes it; `bool` is the value, memory has `bool_memory`.
-    types: ClassVar[dict[str, str]] = {}
-    bool_memory = "bool"
+class CPrinter(CLanguage):
+    """Prints one program."""
 
     def __init__(self, program: Program) -> None:
-        self.program = program
+        super().__init__(program)
         self.functions = function_names(program, self.keywords)
 
     def text(self) -> str:
@@ -92,101 +48,6 @@ class CPrinter:
         bodies = [self._function(k, p) for k, p in enumerate(self.program.phases)]
         parts = [*self.prelude(), *bodies]
         return "\n".join(parts).rstrip("\n") + "\n"
-
-    # What a language says
-
-    def prelude(self) -> list[str]:
-        """Everything before the functions; called after they are printed."""
-        return []
-
-    def parameters(self, phase: Phase) -> list[str]:
-        """The declarations of the function's parameters, in order."""
-        raise NotImplementedError
-
-    def signature(self, name: str, phase: Phase) -> str:
-        """The function's head, up to its parameters' closing parenthesis."""
-        return f"void {name}({', '.join(self.parameters(phase)) or 'void'})"
-
-    def type_name(self, dtype: DType) -> str:
-        """A value's type."""
-        return self.types[dtype.name]
-
-    def memory_type(self, dtype: DType) -> str:
-        """The type of an array's elements."""
-        return self.bool_memory if dtype.is_bool else self.type_name(dtype.scalar)
-
-    def local_array(self, node: UOp, name: str) -> str:
-        """The declaration of a local array."""
-        fail(LoweringError, f"this language has no local arrays: {name}", where=self.program.name)
-
-    def scratch_array(self, node: UOp, name: str, offset: int) -> str:
-        """The declaration of a local array that lies in the thread's scratch memory."""
-        return self.local_array(node, name)
-
-    def number(self, value: bool | int | float, dtype: DType) -> Expr:
-        """A literal of a scalar dtype."""
-        if dtype.is_bool:
-            return Expr("1" if value else "0")
-        if dtype.is_float:
-            return self._float(float(value), dtype)
-        value = int(value)
-        suffix = self.int_suffix(dtype)
-        if dtype.kind != "uint" and value == -(2 ** (dtype.bits - 1)) and dtype.bits >= 32:
-            return Expr(f"-{-value - 1}{suffix} - 1", ADD)  # C has no negative literals
-        return Expr(f"{value}{suffix}", UNARY if value < 0 else PRIMARY)
-
-    def int_suffix(self, dtype: DType) -> str:
-        """What follows an integer literal of that dtype."""
-        unsigned = "u" if dtype.kind == "uint" and dtype.bits >= 32 else ""
-        return unsigned + ("ll" if dtype.bits == 64 and dtype.kind != "index" else "")
-
-    def float_suffix(self, dtype: DType) -> str:
-        """What follows a floating-point literal of that dtype."""
-        return "f" if dtype.bits == 32 else ""
-
-    def infinity(self, dtype: DType) -> Expr:
-        """Positive infinity."""
-        raise NotImplementedError
-
-    def nan(self, dtype: DType) -> Expr:
-        """A quiet NaN."""
-        raise NotImplementedError
-
-    def math(self, node: UOp, *args: Expr) -> Expr:
-        """SQRT, TRUNC, RINT, FMA and other functions a language has, of scalars."""
-        fail(LoweringError, f"this language has no {node.op} of {node.dtype}")
-
-    def bitcast(self, node: UOp, x: Expr) -> Expr:
-        """BITCAST of a scalar between dtypes that the language represents differently."""
-        fail(LoweringError, f"this language has no BITCAST to {node.dtype}")
-
-    def special(self, node: UOp) -> Expr:
-        """An id the launch supplies."""
-        return Expr(str(node.arg[0]))
-
-    def vector(self, node: UOp) -> Expr:
-        """A value that is a vector or is made from one; not BROADCAST."""
-        fail(LoweringError, f"this language has no {node.op} of vectors", where=self.program.name)
-
-    def splat(self, dtype: DType, scalar: Expr) -> Expr:
-        """A scalar in all lanes, as a vector of that dtype."""
-        fail(LoweringError, "this language has no vectors", where=self.program.name)
-
-    def vector_store(self, node: UOp) -> list[str]:
-        """The statements of a STORE of a vector."""
-        fail(LoweringError, "this language has no vectors", where=self.program.name)
-
-    def prefetch(self, address: str) -> str:
-        """A hint; nothing where the language has none."""
-        return ""
-
-    def barrier(self, node: UOp) -> str:
-        """BARRIER or FENCE."""
-        fail(LoweringError, f"this language has no {node.op}", where=self.program.name)
-
-    def mask_type(self, node: UOp, value: Expr | None) -> str:
-        """The type of a variable that holds a mask."""
-        return self.type_name(node.dtype)
 
     # One function
 
@@ -459,17 +320,6 @@ class CPrinter:
         if dtype.is_bool:
             return binary(BINARY[Op.CMPNE], x, Expr("0"))
         return cast(self.type_name(dtype), x)
-
-    def _float(self, value: float, dtype: DType) -> Expr:
-        if dtype.bits < 32:
-            return Expr(str(storage_bits(value, dtype)))
-        if value != value:
-            return self.nan(dtype)
-        if not is_finite(value, dtype):
-            inf = self.infinity(dtype)
-            return inf if value > 0 else Expr(f"-{inf.text}", UNARY)
-        text = decimal(value, dtype) + self.float_suffix(dtype)
-        return Expr(text, UNARY if text[0] == "-" else PRIMARY)
 
     # Statements
 
