@@ -9,7 +9,7 @@ from typing import Literal
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir import integer
 from loopwright_core.ir.ops import Op
-from loopwright_core.ir.uop import UOp, extent_uop
+from loopwright_core.ir.uop import FALSE, UOp, extent_uop
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 from loopwright_core.kernel.schedule import Schedule
 
@@ -88,6 +88,8 @@ class DimState:
     @property
     def offsets(self) -> list[int]:
         """The expanded positions of this body that exist (lane 0 of vectors)."""
+        if self.mode == "guard":
+            return [o for o in self.all_offsets if self.exists(o) is not FALSE]
         if self.tail is None:
             return self.all_offsets
         return [o for o in self.all_offsets if o < self.tail]

@@ -1,0 +1,200 @@
+"""What lowering does to loops: order, splits, tails, accumulators, staging."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import asts
+import pytest
+from loopwright_core.errors import LoweringError, OptError
+from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.spec import verify_program
+from loopwright_core.ir.uop import UOp, Variable
+from loopwright_core.kernel.dims import AxisKind
+from loopwright_core.kernel.schedule import Stage
+from loopwright_lower.indexing import index
+from loopwright_lower.lowering import lower
+from schedules import TARGET, agree, cut, draw, order
+
+UPCAST, UNROLL, VECTOR, THREAD = (
+    AxisKind.UPCAST,
+    AxisKind.UNROLL,
+    AxisKind.VECTOR,
+    AxisKind.THREAD,
+)
+
+
+def square_minus_sum(m: int, n: int) -> UOp:
+    """e - sum(e) with e = (x - max(x))**2 along rows: three loops over one axis."""
+    x = asts.buffer(0, m, n)
+    centred = asts.op(Op.SUB, x, asts.keep(x, "max", 1))
+    e = asts.op(Op.MUL, centred, centred)
+    return asts.sink((asts.buffer(1, m, n), asts.op(Op.SUB, e, asts.keep(e, "add", 1))))
+
+
+def minus_column_sum(m: int, n: int) -> UOp:
+    x = asts.buffer(0, m, n)
+    return asts.sink((asts.buffer(1, m, n), asts.op(Op.SUB, x, asts.keep(x, "add", 0))))
+
+
+def sum_of_maxima(m: int, n: int, k: int) -> UOp:
+    """A reduce of a reduce."""
+    inner = asts.reduce(asts.buffer(0, m, n, k), "max", 2)
+    return asts.sink((asts.buffer(1, m), asts.reduce(asts.op(Op.MUL, inner, inner), "add", 1)))
+
+
+def column_scan(m: int, n: int, exclusive: bool, reverse: bool) -> UOp:
+    x = asts.buffer(0, m, n)
+    return asts.sink((asts.buffer(1, m, n), asts.scan(x, "add", 0, exclusive, reverse)))
+
+
+KERNELS = {
+    "matmul": asts.matmul(5, 7, 9),
+    "three loops": square_minus_sum(5, 11),
+    "column sum used inside": minus_column_sum(5, 11),
+    "reduce of reduce": sum_of_maxima(3, 7, 5),
+    "conv": asts.conv(),
+    "argmax": asts.argmax(4, 13),
+    "scan": asts.cumsum(3, 7),
+    "exclusive scan": asts.cumsum(3, 7, exclusive=True),
+    "reverse scan": asts.cumsum(3, 7, reverse=True),
+    "scan of columns": column_scan(5, 7, True, False),
+    "reverse scan of columns": column_scan(5, 7, False, True),
+    "gather": asts.take(6, 11, 5),
+    "elementwise": asts.sink(
+        (asts.buffer(2, 37), asts.op(Op.ADD, asts.buffer(0, 37), asts.buffer(1, 37)))
+    ),
+    "flip": asts.sink((asts.buffer(1, 5, 7), asts.flip(asts.buffer(0, 5, 7), 0, 1))),
+    "transpose": asts.sink((asts.buffer(1, 7, 5), asts.permute(asts.buffer(0, 5, 7), 1, 0))),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_unscheduled(name: str) -> None:
+    """A kernel never scheduled lowers to a program that computes what its body says."""
+    program = agree(KERNELS[name])
+    verify_program(program, TARGET)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("seed", range(20))
+def test_random_schedules(name: str, seed: int) -> None:
+    """Splits of every kind and loop orders never change a result (exact data, bit for bit)."""
+    kernel = index(KERNELS[name])
+    rnd = random.Random(f"{name} {seed}")
+    schedule = draw(kernel, rnd, rnd.randint(1, 7))
+    try:
+        program = agree(KERNELS[name], schedule)
+    except OptError as e:
+        assert "wait for each other" in str(e)  # noqa: PT017 - an order nothing can run in
+        return
+    verify_program(program, TARGET)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(12, 32, 16), (13, 29, 17), (7, 40, 9), (1, 1, 1)])
+def test_staged_matmul(m: int, n: int, k: int) -> None:
+    """Cache blocks, a packed panel and a register tile, at sizes that divide and that do not."""
+    schedule = index(asts.matmul(m, n, k)).schedule
+    if n > 1:
+        schedule = cut(
+            schedule,
+            ("j/1", 16, None),
+            ("k/1", 8, None),
+            ("i/1", 3, UPCAST),
+            ("j/1", 8, None),
+            ("j/1", 4, VECTOR),
+            ("j/4", 0, UPCAST),
+        )
+        schedule = order(schedule, "j/16", "k/8", "i/3", "j/8", "k/1")
+        panel = Stage(
+            "B", "k/8", "panel", ("j/8", "k/1", "j/4", "j/1"), ("k/1", "j/8", "j/4", "j/1")
+        )
+        schedule = replace(schedule, stages=(panel,))
+    program = agree(asts.matmul(m, n, k), schedule)
+    if n > 1:
+        locals_ = [u for u in program.phases[0].uops if u.op is Op.DEFINE_LOCAL]
+        assert [u.arg.size for u in locals_] == [8 * 16]
+
+
+def test_partial_sums_live_in_the_output() -> None:
+    """A reduce cut outside a free loop keeps its partial results where they will end up."""
+    schedule = cut(index(asts.matmul(4, 6, 9)).schedule, ("k/1", 4, None))
+    program = agree(asts.matmul(4, 6, 9), order(schedule, "k/4", "i/1", "j/1", "k/1"))
+    assert all(u.op is not Op.DEFINE_LOCAL for u in program.phases[0].uops)
+
+
+@pytest.mark.parametrize("at", ["", "i/1"])
+@pytest.mark.parametrize("lanes", [0, 4])
+def test_kept_value(at: str, lanes: int) -> None:
+    """A value that two loops need is computed by the first and read by the second."""
+    kernel = index(square_minus_sum(5, 11))
+    assert len(kernel.shared) == 1
+    schedule = kernel.schedule
+    if lanes:
+        schedule = cut(schedule, ("j/1", lanes, VECTOR), ("j.1/1", lanes, VECTOR))
+    kept = agree(
+        square_minus_sum(5, 11), replace(schedule, stages=(Stage("v0", at, "keep"),))
+    ).phases[0]
+    plain = agree(square_minus_sum(5, 11), schedule).phases[0]
+
+    def differences(uops: tuple[UOp, ...]) -> int:
+        return sum(u.op is Op.SUB and u.dtype.scalar is dt.float32 for u in uops)
+
+    assert differences(kept.uops) < differences(plain.uops)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(2, 4), (3, 3), (2, 5)])
+def test_halo(rows: int, columns: int) -> None:
+    """A tile of a padded input is as large as the taps need, its border filled."""
+    ast = asts.conv()
+    schedule = cut(index(ast).schedule, ("m/1", columns, None), ("j/1", rows, None))
+    outer = [f"j/{rows}", f"m/{columns}"]
+    rest = [a.name for a in schedule.axes if a.name not in (*outer, "i/1")]
+    schedule = order(schedule, "i/1", *outer, *rest)
+    program = agree(ast, replace(schedule, stages=(Stage("A", outer[1], "halo"),)))
+    (tile,) = [u for u in program.phases[0].uops if u.op is Op.DEFINE_LOCAL]
+    assert tile.arg.size == 2 * (rows + 2) * (columns + 2)
+
+
+def test_prime_extent_is_two_bodies() -> None:
+    """A vector axis over a prime extent gives one whole body and one masked tail, not a mask in
+    every iteration."""
+    ast = KERNELS["elementwise"]
+    program = agree(ast, cut(index(ast).schedule, ("i/1", 8, VECTOR)))
+    stores = [u for u in program.phases[0].uops if u.op is Op.STORE]
+    assert [len(u.src[0].src) for u in stores] == [2, 3]
+
+
+def test_threads() -> None:
+    """A THREAD axis takes its value from the worker, also where the slices do not divide."""
+    ast = asts.matmul(7, 5, 4)
+    schedule = cut(index(ast).schedule, ("i/1", 2, UPCAST), ("i/2", 2, None))
+    axes = [replace(a, kind=THREAD) if a.name == "i/4" else a for a in schedule.axes]
+    program = agree(ast, schedule.with_axes(tuple(axes)))
+    assert program.phases[0].threads == 2
+
+
+def test_thread_around_part_of_the_kernel_is_refused() -> None:
+    """Work outside the THREAD loop would run in every thread: it is an error, not a race."""
+    ast = minus_column_sum(4, 6)
+    kernel = index(ast)
+    axes = [replace(a, kind=THREAD) if a.dim == "i" else a for a in kernel.schedule.axes]
+    with pytest.raises(LoweringError, match="every thread"):
+        lower(kernel.with_schedule(kernel.schedule.with_axes(tuple(axes))), TARGET)
+
+
+@pytest.mark.parametrize("n", [1, 5, 64])
+def test_symbolic_extent(n: int) -> None:
+    """One program of a bounded extent serves every value in its range."""
+    program = agree(asts.row_sums(Variable("n", 1, 64)), None, n=n)
+    assert [v.name for v in program.variables] == ["n"]
+
+
+def test_two_vector_axes_in_one_statement_are_refused() -> None:
+    """A value has the lanes of one axis."""
+    ast = asts.matmul(8, 8, 8)
+    schedule = cut(index(ast).schedule, ("j/1", 4, VECTOR), ("k/1", 4, VECTOR))
+    with pytest.raises(LoweringError, match="VECTOR"):
+        lower(index(ast).with_schedule(schedule), TARGET)
