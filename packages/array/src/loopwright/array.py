@@ -107,7 +107,7 @@ class Array(Methods, Operators):
                 fix="index or reduce it to one element first",
             )
         value = self.numpy().reshape(()).item()
-        return float(value) if self.dtype.is_float else value  # type: ignore[no-any-return]
+        return float(value) if self.dtype.is_float else value
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""
@@ -276,7 +276,7 @@ def asarray_like(value: Any, device: str | None, where: str) -> Array:
 
     if isinstance(value, np.generic):
         dtype = as_dtype(value.dtype, where)
-        number = float(value) if dtype.is_float else value.item()  # type: ignore[arg-type]
+        number = float(value) if dtype.is_float else value.item()
         return Array(graph.constant(number, dtype, where), device or default_device())
     if isinstance(value, (str, bytes, dict, set, type(None))):
         fail(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # at run time `loopwright/__init__.py` has imported them befo
 Binary = Callable[[Any, Any], "Array"]
 
 
-def _apply(f: Binary, a: Any, b: Any) -> Any:
+def _apply(f: Binary, a: Any, b: Any) -> Array:
     """f(a, b), or NotImplemented so that another type's operator may answer."""
     known = (Operators, bool, int, float, complex, np.ndarray, np.generic)
     return f(a, b) if isinstance(a, known) and isinstance(b, known) else NotImplemented

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -53,22 +54,18 @@ _ALLOWED = frozenset(dt.ARRAY_DTYPES)
 
 @cache
 def promote(a: DType, b: DType) -> DType:
-    """The dtype of a result of two arrays, NumPy's choice. Raises DTypeError where it has none."""
+    """The dtype of a result of two arrays: NumPy's choice."""
     if a is b:
         return a
-    found = None
-    try:
+    with contextlib.suppress(TypeError):  # NumPy's way to say that it does not know the pair
         found = dt.from_numpy(np.promote_types(a.numpy, b.numpy))
-    except TypeError:
-        pass
-    if found is None:
-        fail(
-            DTypeError,
-            f"{a} and {b} have no common dtype",
-            where="type promotion",
-            fix="convert one of them with lw.astype",
-        )
-    return found
+        if found is not None:
+            return found
+    # NumPy's functions then meet in the first of their own floats that both have a place in
+    if a.is_float and b.is_float:
+        return dt.float32
+    whole = b if a.is_float else a
+    return dt.float32 if whole.bits == 16 else dt.float64
 
 
 def is_weak(value: Any) -> bool:
@@ -188,6 +185,14 @@ def float_dtype(dtype: DType) -> DType:
     if dtype.is_float:
         return dtype
     return dt.float16 if dtype.bits == 8 else dt.float32 if dtype.bits == 16 else dt.float64
+
+
+def common_float(name: str, operands: Sequence[Any]) -> DType:
+    """The dtype of a float function of two operands; integers alone are made floats first."""
+    own = [x.dtype if isinstance(x, Array) else float(x) for x in operands]
+    if any(isinstance(d, DType) and d.is_float for d in own):
+        return common(name, own)
+    return common(name, [float_dtype(d) if isinstance(d, DType) else d for d in own])
 
 
 def accumulator(dtype: DType) -> DType:

@@ -35,3 +35,10 @@ def many_axes(axis: Any, n_axes: int, where: str) -> tuple[int, ...]:
     if len(set(axes)) != len(axes):
         fail(ArgumentError, f"axis {axis} names an axis twice", where=where)
     return axes
+
+
+def reduced_axes(axis: Any, n_axes: int, where: str) -> tuple[int, ...]:
+    """As `many_axes`; a 0-d array has axis 0 here, as NumPy's reductions see it."""
+    if n_axes == 0 and axis in (0, -1):
+        return ()
+    return many_axes(axis, n_axes, where)

@@ -235,7 +235,7 @@ def arange(
     if found.is_bool:
         fail(DTypeError, "bool has no ranges", where="arange", fix="use lw.full or a comparison")
     if is_whole:
-        n = -((first - last) // by)  # type: ignore[operator]
+        n = -((first - last) // by)
     else:
         n = math.ceil((last - first) / by)
     n = max(int(n), 0)

@@ -28,12 +28,10 @@ _KINDS: dict[str, frozenset[DType]] = {
 
 def operand(name: str, x: Any) -> Array:
     """One argument as an Array."""
-    if isinstance(x, Array):
-        return x
-    (x,) = check(name, (x,))
-    if isinstance(x, Array):
-        return x
-    return Array(graph.constant(x, common(name, (x,)), name), joint_device(name, ()))
+    found: Array | bool | int | float = check(name, (x,))[0]
+    if isinstance(found, Array):
+        return found
+    return Array(graph.constant(found, common(name, (found,)), name), joint_device(name, ()))
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = None) -> Array:
@@ -42,10 +40,10 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = Non
     Integers wrap; floats truncate, saturate and turn NaN into 0 on the way to integers; anything
     but zero is True.
     """
-    x, wanted = operand("astype", x), as_dtype(dtype, "astype")
-    if wanted is x.dtype and not copy and device in (None, x.device):
-        return x
-    out = Array(graph.cast(x._uop, wanted), x.device)
+    own, wanted = operand("astype", x), as_dtype(dtype, "astype")
+    if wanted is own.dtype and not copy and device in (None, own.device):
+        return own
+    out = Array(graph.cast(own._uop, wanted), own.device)
     return out if device is None else out.to_device(device)
 
 
@@ -112,7 +110,7 @@ def finfo(type: Any, /) -> FloatInfo:
     dtype = _dtype_of(type, "finfo")
     if not dtype.is_float:
         fail(DTypeError, f"{dtype} is no float dtype", where="finfo", fix="use lw.iinfo")
-    info = ml_dtypes.finfo(dtype.numpy)
+    info = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]  # it has no types
     return FloatInfo(
         dtype.bits,
         float(info.eps),

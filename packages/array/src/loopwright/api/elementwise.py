@@ -11,7 +11,7 @@ from loopwright.array import Array
 from loopwright.promotion import (
     check,
     common,
-    float_dtype,
+    common_float,
     is_weak,
     joint_device,
     joint_shape,
@@ -322,7 +322,7 @@ def signbit(x: Any, /) -> Array:
 def copysign(x1: Any, x2: Any, /) -> Array:
     """|x1| with the sign of x2."""
     operands = check("copysign", (x1, x2))
-    (a, b), dtype, device = unify("copysign", operands, float_dtype(common("copysign", operands)))
+    (a, b), dtype, device = unify("copysign", operands, common_float("copysign", operands))
     bits, rest, _ = sign_mask(a)
     other, _, sign_bit = sign_mask(b)
     joined = graph.alu(Op.OR, graph.alu(Op.AND, bits, rest), graph.alu(Op.AND, other, sign_bit))

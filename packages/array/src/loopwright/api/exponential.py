@@ -15,7 +15,7 @@ from loopwright import graph
 from loopwright.api.dtypes import operand
 from loopwright.api.elementwise import magnitude
 from loopwright.array import Array
-from loopwright.promotion import accumulator, check, common, float_dtype, unify
+from loopwright.promotion import accumulator, check, common_float, float_dtype, unify
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
@@ -240,7 +240,7 @@ def _nan_through(x: UOp, value: UOp) -> UOp:
 
 def _two(name: str, x1: Any, x2: Any, build: Callable[[UOp, UOp], UOp]) -> Array:
     operands = check(name, (x1, x2))
-    dtype = float_dtype(common(name, operands))
+    dtype = common_float(name, operands)
     (a, b), _, device = unify(name, operands, dtype)
     wide = accumulator(dtype)
     return Array(graph.cast(build(graph.cast(a, wide), graph.cast(b, wide)), dtype), device)

@@ -57,7 +57,9 @@ def gelu(x: Any, /, approximate: str = "none") -> Array:
         share = graph.alu(Op.ADD, const(1, node.dtype), inner)
     else:
         fail(ArgumentError, f"approximate={approximate!r}", where="gelu", fix="'none' or 'tanh'")
-    value = graph.alu(Op.MUL, graph.alu(Op.MUL, const(0.5, node.dtype), node), share)
+    # share is 0 long before -1e4; -inf times 0 would be NaN
+    bounded = graph.alu(Op.MAX, node, const(-1e4, node.dtype))
+    value = graph.alu(Op.MUL, graph.alu(Op.MUL, const(0.5, node.dtype), bounded), share)
     return Array(graph.cast(value, dtype), x.device)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from loopwright import graph
-from loopwright.api.axes import many_axes, one_axis
+from loopwright.api.axes import one_axis, reduced_axes
 from loopwright.api.dtypes import operand
 from loopwright.api.statistical import Axis, keep, refuse_nothing
 from loopwright.array import Array, from_host
@@ -21,7 +21,7 @@ def _position(name: str, x: Any, axis: int | None, keepdims: bool) -> Array:
     """One pass over (value, index) pairs: the first extreme wins, NaN before any number."""
     x = operand(name, x)
     node, old = x._uop, x.shape
-    if axis is None:
+    if axis is None or (x.ndim == 0 and axis in (0, -1)):
         axes = tuple(range(x.ndim))
         node, place = graph.reshape(node, (x.size,)), 0
     else:
@@ -51,7 +51,7 @@ def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Arr
 
 def _test(name: str, combine: str, x: Any, axis: Axis, keepdims: bool) -> Array:
     x = operand(name, x)
-    axes = many_axes(axis, x.ndim, name)
+    axes = reduced_axes(axis, x.ndim, name)
     node = graph.reduce(combine, axes, graph.cast(x._uop, dt.bool_))
     return Array(keep(node, x.shape, axes, keepdims), x.device)
 
@@ -69,7 +69,7 @@ def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
 def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements are not zero, int64."""
     x = operand("count_nonzero", x)
-    axes = many_axes(axis, x.ndim, "count_nonzero")
+    axes = reduced_axes(axis, x.ndim, "count_nonzero")
     counted = graph.cast(graph.cast(x._uop, dt.bool_), dt.int64)
     return Array(keep(graph.reduce("add", axes, counted), x.shape, axes, keepdims), x.device)
 

@@ -151,7 +151,7 @@ def _cbrt(x: UOp) -> UOp:
     a = magnitude(x)
     mantissa, bias = (23, 127) if single else (52, 1023)
     lift = 24 if single else 54  # a multiple of 3, so its cube root is a power of two
-    tiny = graph.alu(Op.CMPLT, a, _c(2.0 ** (1 - bias), x))
+    tiny = graph.alu(Op.CMPLT, a, _c(2.0 ** (lift - bias), x))
     scaled = graph.where(tiny, graph.alu(Op.MUL, a, _c(2.0**lift, x)), a)
     third = graph.alu(Op.FLOORDIV, graph.bitcast(scaled, unsigned), graph.constant(3, unsigned))
     offset = int(((bias * 2 / 3) - 0.0450466) * 2**mantissa)
@@ -159,9 +159,10 @@ def _cbrt(x: UOp) -> UOp:
     for _ in range(2 if single else 3):
         cube = graph.alu(Op.MUL, graph.alu(Op.MUL, y, y), y)
         top = graph.alu(Op.SUB, scaled, cube)
-        bottom = graph.alu(Op.ADD, graph.alu(Op.ADD, cube, cube), scaled)
-        step = graph.alu(Op.DIV, graph.alu(Op.MUL, y, top), bottom)
-        y = graph.alu(Op.ADD, y, step)
+        # y (s - y**3) / (2 y**3 + s), the divisor over 4 so that it cannot overflow
+        half, quarter = graph.alu(Op.MUL, cube, _c(0.5, x)), graph.alu(Op.MUL, scaled, _c(0.25, x))
+        share = graph.alu(Op.DIV, top, graph.alu(Op.ADD, half, quarter))
+        y = graph.alu(Op.ADD, y, graph.alu(Op.MUL, graph.alu(Op.MUL, y, _c(0.25, x)), share))
     y = graph.where(tiny, graph.alu(Op.MUL, y, _c(2.0 ** (-lift // 3), x)), y)
     regular = graph.alu(
         Op.AND, graph.alu(Op.CMPLT, _c(0, x), a), graph.alu(Op.CMPLT, a, _c(math.inf, x))

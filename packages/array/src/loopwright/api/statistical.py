@@ -6,7 +6,7 @@ import math
 from typing import Any, TypeAlias
 
 from loopwright import graph
-from loopwright.api.axes import many_axes, one_axis
+from loopwright.api.axes import one_axis, reduced_axes
 from loopwright.api.dtypes import operand
 from loopwright.array import Array
 from loopwright.promotion import accumulator, as_dtype, widened_sum
@@ -34,7 +34,7 @@ def total(combine: str, node: UOp, axes: tuple[int, ...], dtype: DType) -> UOp:
 
 def _sum_like(name: str, combine: str, x: Any, axis: Axis, dtype: Any, keepdims: bool) -> Array:
     x = operand(name, x)
-    axes = many_axes(axis, x.ndim, name)
+    axes = reduced_axes(axis, x.ndim, name)
     found = widened_sum(x.dtype) if dtype is None else as_dtype(dtype, name)
     if found.is_bool:
         combine = "or" if combine == "add" else "and"
@@ -54,7 +54,7 @@ def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fa
 
 def _extreme(name: str, x: Any, axis: Axis, keepdims: bool) -> Array:
     x = operand(name, x)
-    axes = many_axes(axis, x.ndim, name)
+    axes = reduced_axes(axis, x.ndim, name)
     refuse_nothing(name, x.shape, axes)
     combine = name
     if x.dtype.is_bool:
@@ -87,7 +87,7 @@ def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
 def _moments(name: str, x: Any, axis: Axis) -> tuple[Array, tuple[int, ...], DType, UOp, int]:
     """The operand, its axes, the result's dtype, the values in the accumulator, their count."""
     x = operand(name, x)
-    axes = many_axes(axis, x.ndim, name)
+    axes = reduced_axes(axis, x.ndim, name)
     dtype = x.dtype if x.dtype.is_float else dt.float64
     wide = graph.cast(x._uop, accumulator(dtype))
     return x, axes, dtype, wide, math.prod([x.shape[a] for a in axes])
@@ -185,16 +185,16 @@ def diff(
     from loopwright.api.elementwise import not_equal, subtract
     from loopwright.api.manipulation import concat
 
-    x = operand("diff", x)
-    place = one_axis(axis, x.ndim, "diff")
+    y = operand("diff", x)
+    place = one_axis(axis, y.ndim, "diff")
     if n < 0:
         fail(ArgumentError, f"n={n} is negative", where="diff")
     if prepend is not None:
-        x = concat([prepend, x], axis=place)
+        y = concat([prepend, y], axis=place)
     if append is not None:
-        x = concat([x, append], axis=place)
+        y = concat([y, append], axis=place)
     key: tuple[Any, ...] = (slice(None),) * place
     for _ in range(n):
-        step = not_equal if x.dtype.is_bool else subtract
-        x = step(x[(*key, slice(1, None))], x[(*key, slice(None, -1))])
-    return x
+        step = not_equal if y.dtype.is_bool else subtract
+        y = step(y[(*key, slice(1, None))], y[(*key, slice(None, -1))])
+    return y
