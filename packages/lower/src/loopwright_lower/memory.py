@@ -11,7 +11,7 @@ from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import FALSE, TRUE, UOp, const
 from loopwright_core.kernel.dims import Axis
 from loopwright_lower.build import Builder
-from loopwright_lower.dims import DimState
+from loopwright_lower.dims import DimState, lane_leaf
 from loopwright_lower.indices import Indices, Offsets, Place
 
 
@@ -76,8 +76,22 @@ class Memory:
                 mask = self.both(mask, self.partial_mask(state.lane_count(offset), state.lanes))
             condition = state.exists(offset)
             if condition is not None and condition is not TRUE:
-                mask = self.both(mask, self.indices.emit(condition))
+                mask = self.both(mask, self._guard(condition, state))
         return mask
+
+    def _guard(self, condition: UOp, state: DimState) -> UOp:
+        """A guard as a scalar or a mask; a constant mask where only the lane number matters."""
+        leaf = lane_leaf(state.lanes)
+        if state.vector is not None:
+            each = [
+                integer.substitute(condition, {leaf: const(n, leaf.dtype)})
+                for n in range(state.lanes)
+            ]
+            if all(c.op is Op.CONST for c in each):
+                return self.builder.place(
+                    UOp(Op.VECTORIZE, dt.bool_.vec(state.lanes), tuple(each))
+                )
+        return self.indices.emit(condition)
 
     def _offset(self, place: Place, lanes: int) -> UOp:
         """The scalar offset of a scalar or contiguous access, or a vector of offsets."""
