@@ -51,6 +51,11 @@ class DType:
         return self.bits // 8
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """What NumPy reads: `np.zeros(3, lw.float32)` and `np.dtype(x) == lw.float32` work."""
+        return self.numpy
+
+    @property
     def is_float(self) -> bool:
         return self.kind == "float"
 
