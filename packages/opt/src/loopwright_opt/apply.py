@@ -11,7 +11,7 @@ from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.plugin.target import Target
 from loopwright_opt import legality as rule
 from loopwright_opt import stage_opts
-from loopwright_opt.axes import resolve, spread
+from loopwright_opt.axes import is_outermost, resolve, spread
 
 
 def apply(kernel: Kernel, opt: Opt, target: Target) -> Kernel:
@@ -27,8 +27,8 @@ def apply(kernel: Kernel, opt: Opt, target: Target) -> Kernel:
         else:
             schedule = make(kernel, step, target)
             _check(kernel, step, schedule, target)
-            kernel = kernel.with_schedule(schedule)
-    return kernel.with_schedule(replace(kernel.schedule, opts=opts))
+            kernel = kernel.with_schedule(replace(schedule, opts=opts))
+    return kernel
 
 
 def apply_all(kernel: Kernel, opts: Iterable[Opt], target: Target) -> Kernel:
@@ -45,6 +45,8 @@ def _check(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None
     rule.scans_run_in_order(kernel, opt, schedule)
     if opt.op not in ("STAGE", "KEEP", "PREFETCH", "NTSTORE"):
         stage_opts.check_again(kernel, opt, schedule, target)
+    if opt.op in ("ORDER", "SWAP"):
+        rule.nest_exists(kernel, opt, schedule)
 
 
 def _expand(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
@@ -63,9 +65,8 @@ def _expand(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
         rule.not_along_a_scan(kernel, opt, axis)
     kind = AxisKind[opt.op]
     schedule = kernel.schedule
-    if not amount:
-        rest = tuple([a for a in schedule.axes if a is not axis])
-        return schedule.with_axes((*rest, replace(axis, kind=kind)))
+    if not amount or _is_whole(schedule, axis, amount):
+        return schedule.with_axes((*_without(schedule, axis), _as(axis, size, kind)))
     rule.split_divides(kernel, opt, axis, size, amount)
     outer, inner = _split(axis, size, amount, kind)
     return schedule.with_axes((*_exchange(schedule, axis, (outer,)).axes, inner))
@@ -77,6 +78,8 @@ def _tile(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     size = rule.axis_is_fixed(kernel, opt, axis)
     amount = rule.amount_is_real(kernel, opt, axis) or size
     rule.kind_fits(kernel, opt, axis)
+    if _is_whole(kernel.schedule, axis, amount):
+        return kernel.schedule
     rule.split_divides(kernel, opt, axis, size, amount)
     return _exchange(kernel.schedule, axis, _split(axis, size, amount, axis.kind))
 
@@ -91,6 +94,9 @@ def _thread(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     rule.thread_is_free(kernel, opt, axis, amount, target)
     rule.split_divides(kernel, opt, axis, size, amount)
     slice_ = -(-size // amount)
+    if slice_ == 1:
+        left = _without(kernel.schedule, axis)
+        return kernel.schedule.with_axes((_as(axis, size, AxisKind.THREAD), *left))
     outer, inner = _split(axis, size, slice_, axis.kind)
     rest = _exchange(kernel.schedule, axis, (inner,))
     return rest.with_axes((replace(outer, kind=AxisKind.THREAD), *rest.axes))
@@ -120,8 +126,22 @@ def _permuted(schedule: Schedule, axes: list[Axis]) -> Schedule:
 
 def _split(axis: Axis, size: int, amount: int, kind: AxisKind) -> tuple[Axis, Axis]:
     """(outer, inner) of an axis cut into pieces of `amount`; the last piece may be ragged."""
-    outer = replace(axis, stride=axis.stride * amount, size=-(-size // amount))
-    return outer, replace(axis, size=amount, kind=kind)
+    outer = Axis(axis.dim, axis.stride * amount, -(-size // amount), axis.kind)
+    return outer, _as(axis, amount, kind)
+
+
+def _as(axis: Axis, size: int, kind: AxisKind) -> Axis:
+    return Axis(axis.dim, axis.stride, size, kind)
+
+
+def _without(schedule: Schedule, axis: Axis) -> tuple[Axis, ...]:
+    return tuple([a for a in schedule.axes if a is not axis])
+
+
+def _is_whole(schedule: Schedule, axis: Axis, amount: int) -> bool:
+    """Whether a piece is the whole inner axis: an outer part of size 1 would have the name of
+    the axis that follows it. The outermost axis keeps one, so that one text serves all sizes."""
+    return axis.size == amount and not is_outermost(schedule, axis)
 
 
 def _exchange(schedule: Schedule, axis: Axis, parts: tuple[Axis, ...]) -> Schedule:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from math import prod
+from typing import NoReturn
 
+from loopwright_core.errors import OptError
 from loopwright_core.ir.uop import Variable
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.nest import check_nest
 from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.plugin.target import Target
 from loopwright_opt.axes import is_outermost, refuse
@@ -27,7 +30,7 @@ _SOURCES = {
 }
 
 
-def op_is_known(kernel: Kernel, opt: Opt, target: Target) -> None:
+def op_is_known(kernel: Kernel, opt: Opt, target: Target) -> NoReturn:
     """Steps that need what the target lacks or this version cannot lower are refused by name."""
     if opt.op in OTHER_OPS:
         refuse(kernel, opt, f"{opt.op} needs {OTHER_OPS[opt.op]}, and {target.name} has none here")
@@ -152,3 +155,16 @@ def scans_run_in_order(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:
         strides += sorted(expanded, reverse=True)
         if strides != sorted(strides, reverse=True):
             refuse(kernel, opt, f"a scan along {dim} walks its axes by descending stride")
+
+
+def nest_exists(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:
+    """The loops nest so that no statement waits for one that waits for it.
+
+    A reduce and the store of its value always nest, so that the usual kernel costs no walk.
+    """
+    if len(facts_of(kernel).statements) <= 2:
+        return
+    try:
+        check_nest(kernel.with_schedule(schedule))
+    except OptError as error:
+        refuse(kernel, opt, str(error))

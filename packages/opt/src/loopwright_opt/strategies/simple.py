@@ -30,6 +30,7 @@ def propose(kernel: Kernel, target: Target) -> Kernel:
 def _lanes(kernel: Kernel, target: Target) -> Iterator[Opt]:
     """VECTOR: in each statement one dim along which every access stands still or steps by one."""
     facts = facts_of(kernel)
+    everything = list(facts.accesses.values())
     taken: set[str] = set()
     for place in reversed(range(len(facts.statements))):
         statement = facts.statements[place]
@@ -38,8 +39,8 @@ def _lanes(kernel: Kernel, target: Target) -> Iterator[Opt]:
         touched = _accesses(facts, place)
         widest = max((a.dtype.itemsize for a in touched), default=0)
         for dim in _candidates(kernel, statement):
-            steps = {a.stride(dim) for a in touched}
-            hidden = any(dim in a.opaque for a in touched)
+            steps = {a.stride(dim) for a in everything}
+            hidden = any(dim in a.opaque for a in everything)
             size = kernel.dim(dim).size
             if hidden or 1 not in steps or steps - {0, 1} or not isinstance(size, int):
                 continue

@@ -1,0 +1,110 @@
+"""Level-2 kernels for tests of the optimizer, built by hand: this package has no indexing."""
+
+from __future__ import annotations
+
+from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.dtype import DType
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import TRUE, Buffer, Extent, UOp, const
+from loopwright_core.kernel.dims import Dim
+from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.schedule import initial_schedule
+from loopwright_core.plugin.target import Target
+
+F = dt.float32
+
+CPU = Target(
+    "cpu",
+    "test",
+    frozenset({F}),
+    frozenset({F}),
+    frozenset(),
+    vector_bytes=(16, 32, 64),
+    threads=4,
+    caches=(32 << 10, 1 << 20, 0),
+)
+
+
+def at(slot: int, shape: tuple[Extent, ...], *index: UOp, valid: UOp = TRUE) -> UOp:
+    return place(slot, shape, F, *index, valid=valid)
+
+
+def place(
+    slot: int, shape: tuple[Extent, ...], dtype: DType, *index: UOp, valid: UOp = TRUE
+) -> UOp:
+    buffer = UOp(Op.BUFFER, dtype, (), Buffer(slot, shape))
+    return UOp(Op.INDEX, dtype, (buffer, *index, valid), shape)
+
+
+def load(index: UOp) -> UOp:
+    return UOp(Op.LOAD, index.dtype, (index, const(0, index.dtype)))
+
+
+def op(which: Op, *src: UOp) -> UOp:
+    return UOp(which, src[0].dtype, src)
+
+
+def reduce(combine: str, value: UOp, *dims: UOp) -> UOp:
+    return UOp(Op.REDUCE, value.dtype, (value, *dims), (combine,))
+
+
+def kernel(
+    dims: tuple[Dim, ...], *stores: tuple[UOp, UOp], shared: tuple[tuple[UOp, ...], ...] = ()
+) -> Kernel:
+    body = UOp(Op.SINK, dt.void, tuple([UOp(Op.STORE, dt.void, s) for s in stores]))
+    return Kernel("kernel", body, dims, initial_schedule(dims), shared)
+
+
+def matmul(m: int = 1024, n: int = 1024, p: int = 1024) -> Kernel:
+    dims = Dim("i", m), Dim("j", n), Dim("k", p, True)
+    i, j, k = [d.uop for d in dims]
+    body = op(Op.MUL, load(at(0, (m, p), i, k)), load(at(1, (p, n), k, j)))
+    return kernel(dims, (at(2, (m, n), i, j), reduce("add", body, k)))
+
+
+def softmax(m: int = 64, n: int = 100) -> Kernel:
+    dims = Dim("i", m), Dim("j", n), Dim("j.0", n, True), Dim("j.1", n, True)
+    i, j, j0, j1 = [d.uop for d in dims]
+    x, x0, x1 = [load(at(0, (m, n), i, u)) for u in (j, j0, j1)]
+    top = reduce("max", x0, j0)
+    e, e1 = [op(Op.EXP, op(Op.SUB, u, top)) for u in (x, x1)]
+    total = reduce("add", e1, j1)
+    return kernel(dims, (at(1, (m, n), i, j), op(Op.DIV, e, total)), shared=((e1, e),))
+
+
+def add(n: int = 1 << 20) -> Kernel:
+    dims = (Dim("i", n),)
+    (i,) = [d.uop for d in dims]
+    value = op(Op.ADD, load(at(0, (n,), i)), load(at(1, (n,), i)))
+    return kernel(dims, (at(2, (n,), i), value))
+
+
+def running_sum(m: int = 16, n: int = 64) -> Kernel:
+    dims = Dim("i", m), Dim("j", n)
+    i, j = [d.uop for d in dims]
+    value = UOp(Op.SCAN, F, (load(at(0, (m, n), i, j)), j), ("add", False, False))
+    return kernel(dims, (at(1, (m, n), i, j), value))
+
+
+def row_sums(n: Extent, m: int = 64) -> Kernel:
+    dims = Dim("i", n), Dim("k", m, True)
+    i, k = [d.uop for d in dims]
+    return kernel(dims, (at(1, (n,), i), reduce("add", load(at(0, (n, m), i, k)), k)))
+
+
+def take(count: int = 32, rows: int = 9, n: int = 16) -> Kernel:
+    dims = Dim("i", count), Dim("j", n)
+    i, j = [d.uop for d in dims]
+    row = UOp(Op.CAST, dt.index, (load(place(0, (count,), dt.int32, i)),))
+    return kernel(dims, (at(2, (count, n), i, j), load(at(1, (rows, n), row, j))))
+
+
+def stencil(n: int = 64) -> Kernel:
+    """Three neighbours, zero outside."""
+    dims = Dim("i", n), Dim("k", 3, True)
+    i, k = [d.uop for d in dims]
+    where = UOp(Op.ADD, dt.index, (UOp(Op.ADD, dt.index, (i, k)), const(-1, dt.index)))
+    above = UOp(Op.CMPLT, dt.bool_, (const(-1, dt.index), where))
+    below = UOp(Op.CMPLT, dt.bool_, (where, const(n, dt.index)))
+    valid = UOp(Op.AND, dt.bool_, (above, below))
+    return kernel(dims, (at(1, (n,), i), reduce("add", load(at(0, (n,), where, valid=valid)), k)))
