@@ -108,10 +108,9 @@ def pow_float(e: Emit, node: UOp) -> UOp:
     x, y = node.src
     dtype = x.dtype
     size = abs_(x)
-    largest = math.ldexp(2.0 - math.ldexp(1.0, -23), 127)
-    if dtype is dt.float64:
-        largest = math.ldexp(2.0 - math.ldexp(1.0, -52), 1023)
-    finite_y = clamp(y, -largest, largest)  # infinity * log2(1) would be NaN
+    # Beyond it every power but that of 1 overflows or vanishes; infinity * log2(1) would be NaN.
+    largest = 2.0**40 if dtype is dt.float32 else 2.0**70
+    finite_y = clamp(y, -largest, largest)
     wide = dtype is dt.float32 and e.has(dt.float64)
     value = (_exp2_log2_wide if wide else _exp2_log2)(e, size, finite_y)
     whole = eq(trunc(y), y)

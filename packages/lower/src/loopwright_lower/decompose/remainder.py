@@ -105,9 +105,17 @@ def _scaled(value: UOp, exponent: UOp) -> UOp:
     return mul(mul(value, first), second)
 
 
+def _is_whole_power(c: float) -> bool:
+    """A power of two from 1 on, whose reciprocal is a normal number in float32 too."""
+    return 1.0 <= c <= 2.0**100 and math.frexp(c)[0] == 0.5
+
+
 def _fmod(x: UOp, y: UOp) -> UOp:
     """C's fmod: the sign of x; NaN for infinite x, zero y and NaN."""
     dtype = x.dtype
+    if y.op is Op.CONST and _is_whole_power(abs(y.arg)):
+        size = abs(y.arg)
+        return sub(x, mul(trunc(mul(x, 1.0 / size)), size))
     a, b = abs_(x), abs_(y)
     ok = and_(lt(a, math.inf), lt(0, b))
     safe_a = where(ok, a, const(0.0, dtype))
