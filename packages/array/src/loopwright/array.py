@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -120,6 +121,7 @@ class Array(Methods, Operators):
             fail(ArgumentError, "to_device takes no stream", fix="leave it None")
         if device == self._device:
             return self
+        as_device(device)
         from loopwright.memory import new_buffer
 
         return Array(new_buffer(self.numpy(), device, copy=True), device)
@@ -230,8 +232,31 @@ class Array(Methods, Operators):
 
 
 def default_device() -> str:
-    """The device of arrays made without one: LOOPWRIGHT_DEVICE, else the CPU."""
-    return os.environ.get("LOOPWRIGHT_DEVICE") or "cpu"
+    """The device of arrays made without one: LOOPWRIGHT_DEVICE, else the best that is ready."""
+    return os.environ.get("LOOPWRIGHT_DEVICE") or _best_device()
+
+
+@cache
+def _best_device() -> str:
+    from loopwright.devices import default_device as best
+    from loopwright_core.plugin.loader import registry
+
+    names = list(registry().devices())
+    if len(names) < 2:  # nothing to choose: no compiler or driver is asked for its state
+        return names[0] if names else "cpu"
+    return best()
+
+
+def as_device(device: str | None) -> str:
+    """The device's text; None is the default. Raises DeviceError for one that is not there."""
+    if device is None:
+        return default_device()
+    from loopwright_core.plugin.loader import registry
+
+    if not isinstance(device, str):
+        fail(ArgumentTypeError, f"a device is a text like 'cpu', got {device!r}")
+    registry().device(device)
+    return device
 
 
 def refuse_devices(name: str, first: str, second: str) -> NoReturn:
@@ -248,7 +273,7 @@ def from_host(values: np.ndarray[Any, Any], device: str | None, copy: bool | Non
     from loopwright.memory import new_buffer
     from loopwright.promotion import as_dtype
 
-    device = device or default_device()
+    device = as_device(device)
     dtype = as_dtype(values.dtype, "asarray")
     axes: tuple[int, ...] | None = None
     plain = values.dtype == dtype.numpy and values.flags.aligned
@@ -277,7 +302,7 @@ def asarray_like(value: Any, device: str | None, where: str) -> Array:
     if isinstance(value, np.generic):
         dtype = as_dtype(value.dtype, where)
         number = float(value) if dtype.is_float else value.item()
-        return Array(graph.constant(number, dtype, where), device or default_device())
+        return Array(graph.constant(number, dtype, where), as_device(device))
     if isinstance(value, (str, bytes, dict, set, type(None))):
         fail(
             ArgumentTypeError,

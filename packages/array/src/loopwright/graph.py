@@ -7,6 +7,7 @@ Every function takes and returns nodes whose shapes are plain ints; arguments ar
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,10 +23,13 @@ from loopwright_core.ir.uop import UOp, const
 
 Shape = tuple[int, ...]
 
+_single = struct.Struct("<f")
+
 
 def shape(node: UOp) -> Shape:
     """The node's shape."""
-    return shape_of(node)  # type: ignore[return-value]  # extents are ints in user graphs
+    known = node._shape
+    return shape_of(node) if known is None else known  # type: ignore[return-value]  # extents are ints in user graphs
 
 
 def constant(value: bool | int | float, dtype: DType, where: str = "a constant") -> UOp:
@@ -38,7 +42,9 @@ def constant(value: bool | int | float, dtype: DType, where: str = "a constant")
             number = float(value)
         except OverflowError:
             _refuse(value, dtype, where)
-        if dtype is not dt.float64:
+        if dtype is dt.float32 and -1e38 < number < 1e38:
+            number = _single.unpack(_single.pack(number))[0]
+        elif dtype is not dt.float64:
             with np.errstate(all="ignore"):
                 number = float(dtype.numpy.type(number))
         return const(number, dtype)

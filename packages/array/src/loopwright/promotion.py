@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from loopwright import graph
-from loopwright.array import Array, asarray_like
+from loopwright.array import Array, asarray_like, default_device, refuse_devices
 from loopwright_core.errors import ArgumentTypeError, DTypeError, ShapeError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
@@ -123,8 +123,6 @@ def check(name: str, operands: Sequence[Any]) -> list[Any]:
 
 def joint_device(name: str, operands: Sequence[Any]) -> str:
     """The one device of the arrays. Raises DeviceError where they lie on several."""
-    from loopwright.array import default_device, refuse_devices
-
     device: str | None = None
     for value in operands:
         if isinstance(value, Array):
@@ -157,6 +155,29 @@ def joint_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]
     return tuple(out)
 
 
+def _unify_plain(
+    name: str, operands: Sequence[Any], dtype: DType | None
+) -> tuple[list[UOp], DType, str] | None:
+    """The common case by the shortest way: one dtype, one shape, or a Python number second."""
+    a, b = operands
+    if type(a) is not Array:
+        return None
+    left = a._uop
+    if type(b) is Array:
+        right = b._uop
+        found = left.dtype
+        if right.dtype is not found or dtype not in (None, found) or a._device != b._device:
+            return None
+        if graph.shape(left) != graph.shape(right):
+            return None
+        return [left, right], found, a._device
+    kind = type(b)
+    if kind not in _WEAK_DEFAULT:
+        return None
+    found = weaken(left.dtype, kind) if dtype is None else dtype
+    return [graph.cast(left, found), graph.constant(b, found, name)], found, a._device
+
+
 def unify(
     name: str, operands: Sequence[Any], dtype: DType | None = None
 ) -> tuple[list[UOp], DType, str]:
@@ -164,6 +185,9 @@ def unify(
 
     Python numbers become bare constants.
     """
+    plain = _unify_plain(name, operands, dtype)
+    if plain is not None:
+        return plain
     operands = check(name, operands)
     if dtype is None:
         dtype = common(name, operands)

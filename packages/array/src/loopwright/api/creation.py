@@ -10,7 +10,7 @@ import numpy as np
 
 from loopwright import graph
 from loopwright.api.dtypes import astype, broadcast_arrays, operand
-from loopwright.array import Array, asarray_like, default_device, from_host, host_values
+from loopwright.array import Array, as_device, asarray_like, from_host, host_values
 from loopwright.promotion import as_dtype, is_weak, weak_kind
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, fail
 from loopwright_core.ir import dtype as dt
@@ -38,7 +38,7 @@ def asarray(
         if copy is False:
             fail(ArgumentError, "a Python number has no memory to share", where="asarray")
         found = wanted or _DEFAULT[weak_kind(obj)]
-        return Array(graph.constant(obj, found, "asarray"), device or default_device())
+        return Array(graph.constant(obj, found, "asarray"), as_device(device))
     if isinstance(obj, complex):
         as_dtype(np.complex128, "asarray")
     if isinstance(obj, np.ndarray):
@@ -136,14 +136,16 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None =
         if value.shape:
             fail(ShapeError, f"full takes one value, got shape {value.shape}", where="full")
         value = value if dtype is None else astype(value, dtype)
-        return Array(graph.expand(value._uop, sizes), device or value.device)
+        return Array(
+            graph.expand(value._uop, sizes), value.device if device is None else as_device(device)
+        )
     if not is_weak(fill_value):
         if isinstance(fill_value, complex):
             as_dtype(np.complex128, "full")
         fail(ArgumentTypeError, f"full takes a number, got {fill_value!r}", where="full")
     found = _DEFAULT[weak_kind(fill_value)] if dtype is None else as_dtype(dtype, "full")
     node = graph.constant(fill_value, found, "full")
-    return Array(graph.full(sizes, node), device or default_device())
+    return Array(graph.full(sizes, node), as_device(device))
 
 
 def zeros(shape: Any, *, dtype: Any = None, device: str | None = None) -> Array:
@@ -165,7 +167,7 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: str | No
     """An array of one value with the shape, dtype and device of another."""
     x = operand("full_like", x)
     found = x.dtype if dtype is None else dtype
-    return full(x.shape, fill_value, dtype=found, device=device or x.device)
+    return full(x.shape, fill_value, dtype=found, device=x.device if device is None else device)
 
 
 def zeros_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Array:
@@ -206,7 +208,7 @@ def _affine(n: int, start: float, step: float, dtype: DType, device: str | None)
         node = graph.alu(Op.MUL, node, stride)
     if base.arg != 0:
         node = graph.alu(Op.ADD, base, node)
-    return Array(graph.cast(node, dtype), device or default_device())
+    return Array(graph.cast(node, dtype), as_device(device))
 
 
 def _wrapped(value: float, dtype: DType) -> UOp:
@@ -301,7 +303,7 @@ def eye(
     rows, columns = as_shape((n_rows, n_rows if n_cols is None else n_cols), "eye")
     found = dt.float64 if dtype is None else as_dtype(dtype, "eye")
     node = graph.cast(_below(rows, columns, operator.index(k), Op.CMPEQ), found)
-    return Array(node, device or default_device())
+    return Array(node, as_device(device))
 
 
 def _triangle(name: str, x: Any, k: int, upper: bool) -> Array:
