@@ -267,16 +267,13 @@ def test_views_of_a_result() -> None:
 
 
 def test_long_chain_is_cut_into_kernels_that_repeat() -> None:
-    """100,000 operations take seconds to cut; the pieces are few different kernels."""
+    """30,000 operations take a second or so to cut, into pieces that are few different kernels."""
     y = data(100)
-    for i in range(50_000):
+    for i in range(30_000):
         y = (y + 1.0) if i % 2 else (y * 0.5)
     begin = time.perf_counter()
-    y = y - 1.0
-    for i in range(50_000):
-        y = (y + 1.0) if i % 2 else (y * 0.5)
     kernels = fused(y)
-    assert time.perf_counter() - begin < 10
+    assert time.perf_counter() - begin < 5
     assert len({k.ast for k in kernels}) <= 5
     assert max(len(k.ast.toposort()) for k in kernels) < 2 * MAX_SIZE
 

@@ -1,0 +1,5 @@
+"""`python -m loopwright` is `loopwright`."""
+
+from loopwright.cli import main
+
+main()

@@ -1,0 +1,5 @@
+"""`python -m loopwright.cli` is `loopwright`."""
+
+from loopwright.cli import main
+
+main()

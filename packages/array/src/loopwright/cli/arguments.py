@@ -1,0 +1,142 @@
+"""What `FILE.py:FUNC`, `--arg` and `--opts` mean."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import math
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from loopwright_core.errors import ArgumentError, fail
+from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.dtype import DType
+
+_SHORT = {
+    "f": {16: dt.float16, 32: dt.float32, 64: dt.float64},
+    "i": {n: dt.signed(n) for n in (8, 16, 32, 64)},
+    "u": {n: dt.unsigned(n) for n in (8, 16, 32, 64)},
+    "bf": {16: dt.bfloat16},
+}
+DTYPES: dict[str, DType] = {
+    **{d.name: d for d in dt.ARRAY_DTYPES},
+    **{f"{letter}{bits}": d for letter, by in _SHORT.items() for bits, d in by.items()},
+    "f8e4m3": dt.float8_e4m3fn,
+    "f8e4m3fn": dt.float8_e4m3fn,
+    "f8e5m2": dt.float8_e5m2,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One `--arg`: its name, dtype and shape."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+def parse_argument(text: str) -> Argument:
+    """`x=f32[1024,1024]`; `s=f64` and `s=f64[]` are 0-d. Raises ArgumentError.
+
+    >>> parse_argument("x=f32[2, 3]")
+    Argument(name='x', dtype=float32, shape=(2, 3))
+    """
+    match = re.fullmatch(r"\s*(\w+)\s*=\s*(\w+)\s*(?:\[([\d\s,]*)\])?\s*", text)
+    if match is None or not match[1].isidentifier():
+        fail(ArgumentError, f"--arg {text!r} is not NAME=DTYPE[SHAPE]", fix="write x=f32[8,16]")
+    name, dtype, sizes = match[1], match[2], match[3] or ""
+    if dtype not in DTYPES:
+        fail(ArgumentError, f"--arg {text!r}: no dtype {dtype!r}", fix="use " + ", ".join(DTYPES))
+    parts = [part.strip() for part in sizes.split(",")] if sizes.strip() else []
+    if parts and not parts[-1]:
+        parts.pop()
+    if not all(part.isdigit() for part in parts):
+        fail(ArgumentError, f"--arg {text!r}: the shape is not numbers", fix="write x=f32[8,16]")
+    return Argument(name, DTYPES[dtype], tuple(map(int, parts)))
+
+
+def load_function(text: str) -> Callable[..., Any]:
+    """The function that FILE.py:FUNC names. Raises ArgumentError; the file's own errors pass."""
+    file, _, name = text.rpartition(":")
+    if not file or not name.isidentifier():
+        fail(ArgumentError, f"{text!r} is not FILE.py:FUNC", fix="write examples/matmul.py:f")
+    path = Path(file)
+    if not path.is_file():
+        fail(ArgumentError, f"there is no file {file}", fix="give the path of a Python file")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        fail(ArgumentError, f"{file} is no Python file", fix="give the path of a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        fail(ArgumentError, f"{file}:{error.lineno}: {error.msg}", fix="correct the file")
+    finally:
+        sys.path.pop(0)
+    found = getattr(module, name, None)
+    if not callable(found):
+        functions = [n for n, v in vars(module).items() if inspect.isfunction(v)]
+        fail(
+            ArgumentError,
+            f"{file} has no function {name!r}",
+            fix="it has " + (", ".join(functions) or "none"),
+        )
+    return found  # type: ignore[no-any-return]
+
+
+def parse_arguments(function: Callable[..., Any], texts: Sequence[str]) -> list[Argument]:
+    """The `--arg`s in the order of the function's parameters. Raises ArgumentError."""
+    given: dict[str, Argument] = {}
+    for text in texts:
+        argument = parse_argument(text)
+        if argument.name in given:
+            fail(ArgumentError, f"--arg {argument.name} is given twice", fix="give it once")
+        given[argument.name] = argument
+    parameters = inspect.signature(function).parameters.values()
+    names = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    required = [p.name for p in parameters if p.name in names and p.default is p.empty]
+    unknown = [name for name in given if name not in names]
+    missing = [name for name in required if name not in given]
+    if unknown or missing:
+        parts = [f"no parameter {n!r}" for n in unknown] + [f"no --arg for {n!r}" for n in missing]
+        fail(
+            ArgumentError,
+            f"the function takes ({', '.join(names)}): " + ", ".join(parts),
+            fix=" ".join(f"--arg {name}=f32[SHAPE]" for name in required),
+        )
+    return [given[name] for name in names if name in given]
+
+
+def parse_opts(text: str | None) -> list[str] | None:
+    """Scheduling steps separated by `·`, `;` or new lines.
+
+    >>> parse_opts("UPCAST i 4 · UNROLL k 4; VECTOR j 8")
+    ['UPCAST i 4', 'UNROLL k 4', 'VECTOR j 8']
+    """
+    if text is None:
+        return None
+    return [part.strip() for part in re.split(r"[·;\n]", text) if part.strip()]
+
+
+def random_array(argument: Argument, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    """Normal floats, small integers, fair bools."""
+    n, dtype = math.prod(argument.shape), argument.dtype
+    if dtype.is_bool:
+        values: Any = rng.integers(0, 2, n)
+    elif dtype.is_int:
+        low = -8 if dtype.is_signed else 0
+        values = rng.integers(low, 9, n)
+    else:
+        values = rng.standard_normal(n)
+    return values.astype(dtype.numpy).reshape(argument.shape)  # type: ignore[no-any-return]

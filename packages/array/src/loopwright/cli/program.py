@@ -1,0 +1,192 @@
+"""The commands. Each imports what it needs when it runs, so that --help is instant."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from loopwright.cli.output import Output
+from loopwright_core.errors import LoopwrightError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Program(click.Group):
+    """A group whose commands report failures as one clear message and a status that is not 0."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except LoopwrightError as error:
+            notes = "".join(f"\n  {note}" for note in getattr(error, "__notes__", ()))
+            _fail(f"{error}{notes}", ctx)
+        except (KeyboardInterrupt, click.Abort):
+            click.echo("interrupted", err=True)
+            sys.exit(130)
+        except BrokenPipeError:
+            sys.stderr.close()  # the reader has gone: `loopwright compile ... | head`
+            sys.exit(1)
+
+
+def _fail(message: str, ctx: click.Context) -> NoReturn:
+    if "--json" in sys.argv[1:] or (ctx.obj or {}).get("json"):
+        click.echo(json.dumps({"error": message}))
+    else:
+        click.echo(f"error: {message}", err=True)
+    sys.exit(1)
+
+
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="loopwright", prog_name="loopwright")
+def program() -> None:
+    """Array expressions become fast, readable kernels."""
+
+
+def json_option(command: F) -> F:
+    """`--json`: one JSON document instead of text."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command)
+
+
+def function_options(command: F) -> F:
+    """What `compile` and `run` both take."""
+    for option in reversed(
+        [
+            click.argument("function", metavar="FILE.py:FUNC"),
+            click.option(
+                "--arg",
+                "args",
+                multiple=True,
+                metavar="NAME=DTYPE[SHAPE]",
+                help="An argument, such as x=f32[1024,1024]; once for each.",
+            ),
+            click.option("--device", help="Such as cpu; default: the best there is."),
+            click.option(
+                "--schedule", type=click.Choice(["none", "heuristic", "beam"]), default=None
+            ),
+            click.option("--opts", help='Scheduling steps: "UPCAST i 4 · VECTOR j 8".'),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+@program.command()
+@click.option("--device", help="Which device; default: the best there is.")
+@click.option("--no-source", is_flag=True, help="Leave the kernels' text out.")
+@json_option
+def demo(device: str | None, no_source: bool, as_json: bool) -> None:
+    """Compile and run three real kernels here, checked against NumPy in float64."""
+    from loopwright.cli.demo import run_demo
+
+    _exit(run_demo(device, not no_source, Output(as_json)))
+
+
+@program.command()
+@json_option
+def devices(as_json: bool) -> None:
+    """Every device, how far it gets on this machine, and why not further."""
+    from loopwright.cli.report import report_devices
+
+    _exit(report_devices(Output(as_json)))
+
+
+@program.command()
+@json_option
+def plugins(as_json: bool) -> None:
+    """Every plugin found, loaded or not, and why."""
+    from loopwright.cli.report import report_plugins
+
+    _exit(report_plugins(Output(as_json)))
+
+
+@program.command()
+@json_option
+def doctor(as_json: bool) -> None:
+    """Check this installation: plugins, devices, compiler, cache."""
+    from loopwright.cli.report import report_health
+
+    _exit(report_health(Output(as_json)))
+
+
+@program.command("compile")
+@function_options
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the text here.")
+@json_option
+def compile_(
+    function: str,
+    args: tuple[str, ...],
+    device: str | None,
+    schedule: str | None,
+    opts: str | None,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """The kernels of a function as text. The device need not be on this machine."""
+    from loopwright.cli.function import compile_function
+
+    out = Output(as_json)
+    _exit(compile_function(function, args, device, schedule, opts, output, out))
+
+
+@program.command()
+@function_options
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random arguments.")
+@click.option("--no-check", is_flag=True, help="Do not compare with NumPy.")
+@json_option
+def run(
+    function: str,
+    args: tuple[str, ...],
+    device: str | None,
+    schedule: str | None,
+    opts: str | None,
+    seed: int,
+    no_check: bool,
+    as_json: bool,
+) -> None:
+    """Run a function on random data: compare with NumPy, print time, GFLOP/s and GB/s."""
+    from loopwright.cli.function import run_function
+
+    out = Output(as_json)
+    _exit(run_function(function, args, device, schedule, opts, seed, not no_check, out))
+
+
+@program.group()
+def cache() -> None:
+    """The compiled kernels kept on disk."""
+
+
+@cache.command("ls")
+@json_option
+def cache_ls(as_json: bool) -> None:
+    """List what is kept."""
+    from loopwright.cli.report import report_cache
+
+    _exit(report_cache(Output(as_json)))
+
+
+@cache.command("clear")
+@json_option
+def cache_clear(as_json: bool) -> None:
+    """Remove everything that is kept."""
+    from loopwright.cli.report import clear_cache
+
+    _exit(clear_cache(Output(as_json)))
+
+
+@cache.command("verify")
+@json_option
+def cache_verify(as_json: bool) -> None:
+    """Check every entry; damaged ones are removed and named."""
+    from loopwright.cli.report import verify_cache
+
+    _exit(verify_cache(Output(as_json)))
+
+
+def _exit(is_good: bool) -> None:
+    if not is_good:
+        sys.exit(1)
