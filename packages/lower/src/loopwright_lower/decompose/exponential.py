@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from loopwright_core.ir import dtype as dt
@@ -13,7 +14,6 @@ from loopwright_lower.decompose.build import (
     add,
     bitcast,
     bits_of,
-    float_bits,
     lt,
     mul,
     shl,
@@ -62,43 +62,57 @@ def clamp(x: UOp, low: float | None, high: float | None) -> UOp:
 
 
 def nearest(e: Emit, x: UOp, factor: float) -> tuple[UOp, UOp]:
-    """The nearest integer to x*factor: as a float, and as an unsigned that wraps; no FTOI."""
+    """The nearest integer n to x*factor: as a float, and in the low bits of an unsigned; no FTOI.
+
+    The bits above the format's mantissa but one belong to the constant that was added.
+    """
     form = BINARY[x.dtype]
-    sum_ = e.fma(x, const(factor, x.dtype), const(form.magic, x.dtype))
-    whole = sub(sum_, form.magic)
-    return whole, sub(bits_of(sum_), float_bits(form.magic, x.dtype))
+    total = e.fma(x, const(factor, x.dtype), const(form.magic, x.dtype))
+    return sub(total, form.magic), bits_of(total)
 
 
 def power_of_two(n: UOp, dtype: DType) -> UOp:
-    """2**n, n an unsigned that wraps, in the range of normal numbers."""
+    """2**n, n in the low bits of an unsigned, in the range of normal numbers."""
     form = BINARY[dtype]
-    return bitcast(shl(add(n, form.bias), form.mantissa), dtype)
+    return bitcast(add(shl(n, form.mantissa), form.bias << form.mantissa), dtype)
 
 
 def scale(x: UOp, n: UOp) -> UOp:
-    """x * 2**n in two steps, so that subnormal results round once and large ones overflow."""
+    """x * 2**n for n an unsigned that wraps; subnormal results round once, large ones overflow."""
     half = bitcast(shr(bitcast(n, dt.signed(n.dtype.bits)), 1), n.dtype)
     first = mul(x, power_of_two(half, x.dtype))
     return mul(first, power_of_two(sub(n, half), x.dtype))
 
 
-def exp_parts(e: Emit, x: UOp, rest: UOp | None = None) -> tuple[UOp, UOp]:
-    """(p, n) with exp(x + rest) = p * 2**n, x clamped, rest small."""
-    form = BINARY[x.dtype]
+def exp_parts(e: Emit, x: UOp) -> tuple[UOp, UOp]:
+    """(p, n) with exp(x) = p * 2**n, for x clamped; n as `nearest` gives it."""
+    form, dtype = BINARY[x.dtype], x.dtype
     whole, n = nearest(e, x, co.LOG2_E)
-    r = e.fma(whole, const(-form.ln2_high, x.dtype), x)
-    r = e.fma(whole, const(-form.ln2_low, x.dtype), r)
-    if rest is not None:
-        r = add(r, rest)
+    r = e.fma(whole, const(-form.ln2_high, dtype), x)
+    r = e.fma(whole, const(-form.ln2_low, dtype), r)
     tail = polynomial(e, r, form.exp_tail)
+    if e.has_fma:
+        one = const(1.0, dtype)
+        return e.fma(r, e.fma(r, tail, one), one), n
     return add(e.fma(mul(r, r), tail, r), 1.0), n
 
 
 def exp_float(e: Emit, node: UOp) -> UOp:
-    """exp(x) --> p * 2**n."""
+    """exp(x) --> p * 2**(n-k) * 2**k, k with the sign of x: only the last product rounds."""
     x = node.src[0]
-    form = BINARY[x.dtype]
-    return scale(*exp_parts(e, clamp(x, form.low, form.high)))
+    form, dtype = BINARY[x.dtype], x.dtype
+    bounded = clamp(x, form.low, form.high)
+    p, n = exp_parts(e, bounded)
+    negative = lt(bounded, 0)
+    k = (form.bias + 1) // 2
+    bias = where(
+        negative,
+        const((form.bias + k) << form.mantissa, n.dtype),
+        const((form.bias - k) << form.mantissa, n.dtype),
+    )
+    first = mul(p, bitcast(add(shl(n, form.mantissa), bias), dtype))
+    second = where(negative, const(math.ldexp(1.0, -k), dtype), const(math.ldexp(1.0, k), dtype))
+    return mul(first, second)
 
 
 exponential_rules: tuple[Rule, ...] = (

@@ -19,6 +19,7 @@ from loopwright_lower.decompose.build import (
     cast,
     div,
     eq,
+    float_bits,
     lt,
     mul,
     ne,
@@ -32,6 +33,7 @@ from loopwright_lower.decompose.build import (
 )
 from loopwright_lower.decompose.double import Pair, fast_two_sum, polynomial, times, two_product
 from loopwright_lower.decompose.exponential import (
+    BINARY,
     clamp,
     exp_parts,
     nearest,
@@ -84,9 +86,10 @@ def _exp2_log2(e: Emit, size: UOp, y: UOp) -> UOp:
     whole = rint(bounded)
     r = add(sub(bounded, whole), rest)
     p, n = exp_parts(e, mul(r, math.log(2)))
-    # r*ln 2 is within the first octave: n is -1, 0 or 1 and adds to the integer part.
+    # r*ln 2 is about half an octave: n is -1, 0 or 1 and adds to the integer part.
     _, shift = nearest(e, whole, 1.0)
-    return scale(p, add(n, shift))
+    magic = float_bits(BINARY[dtype].magic, dtype)
+    return scale(p, sub(add(n, shift), 2 * magic % (1 << dtype.bits)))
 
 
 def _exp2_log2_wide(e: Emit, size: UOp, y: UOp) -> UOp:

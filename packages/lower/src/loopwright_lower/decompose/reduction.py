@@ -49,7 +49,7 @@ def reduce_angle(e: Emit, x: UOp) -> tuple[UOp, Pair]:
         limit = 0.78
         quick = const(0, unsigned), (x, const(0.0, x.dtype))
     small = lt(x, limit)
-    q = where(small, quick[0], cast(exact[0], unsigned))
+    q = where(small, quick[0], exact[0])
     high = where(small, quick[1][0], exact[1][0])
     return q, (high, where(small, quick[1][1], exact[1][1]))
 
@@ -64,26 +64,23 @@ def _cody_waite(e: Emit, x: UOp) -> tuple[UOp, Pair]:
     return n, (high, add(low, e.fma(whole, const(-third, x.dtype), product_rest)))
 
 
-def _window(x: UOp, word_bits: int, n_words: int) -> list[UOp]:
+def _window(x: UOp, n_words: int) -> list[UOp]:
     """The bits of 2/pi from weight 2 on, relative to x's last digit: `n_words`, first is highest.
 
-    The table starts with as many zeros as one word has, so that x from 1/2 on has a place in it.
+    Words are as wide as x. The table starts with one word of zeros, so that x from 1/2 on has a
+    place in it; a word is chosen bit by bit of its place, which takes a select a word and bit.
     """
-    form = BINARY[x.dtype]
-    exponent = cast(shr(bits_of(x), form.mantissa), _U64)
-    drop = sub(exponent, form.bias + form.mantissa + 2 - word_bits)
-    place, shift = shr(drop, word_bits.bit_length() - 1), and_(drop, word_bits - 1)
-    steps = 3 if x.dtype is dt.float32 else 5
-    words = _table(word_bits, (1 << steps) + n_words)
-    chosen = [const(w, _U64) for w in words]
+    form, raw = BINARY[x.dtype], bits_of(x)
+    bits, word = x.dtype.bits, raw.dtype
+    drop = sub(shr(raw, form.mantissa), form.bias + form.mantissa + 2 - bits)
+    place, shift = shr(drop, bits.bit_length() - 1), and_(drop, bits - 1)
+    steps = 3 if bits == 32 else 5
+    chosen = [const(w, word) for w in _table(bits, (1 << steps) + n_words)]
     for k in reversed(range(steps)):
         bit = ne(and_(place, 1 << k), 0)
-        keep = n_words + 1 + (1 << k) - 1
+        keep = n_words + (1 << k)
         chosen = [_choose(bit, chosen[i + (1 << k)], chosen[i]) for i in range(keep)]
-    if word_bits == 32:
-        pairs = [or_(shl(chosen[i], 32), chosen[i + 1]) for i in range(n_words)]
-        return [shr(shl(p, shift), 32) for p in pairs]
-    back = sub(const(63, _U64), shift)
+    back = sub(const(bits - 1, word), shift)
     return [or_(shl(chosen[i], shift), shr(shr(chosen[i + 1], 1), back)) for i in range(n_words)]
 
 
@@ -103,21 +100,30 @@ def _table(word_bits: int, n: int) -> list[int]:
 
 
 def _digits(x: UOp) -> UOp:
-    form = BINARY[x.dtype]
-    raw = cast(bits_of(x), _U64)
+    form, raw = BINARY[x.dtype], bits_of(x)
     return or_(and_(raw, (1 << form.mantissa) - 1), 1 << form.mantissa)
 
 
 def _quarter(top: UOp) -> tuple[UOp, UOp]:
     """Turns of pi/2 in the top two bits of a fixed-point number: the nearest, and what is left."""
-    q = shr(add(top, 1 << 61), 62)
-    return q, bitcast(sub(top, shl(q, 62)), dt.int64)
+    bits = top.dtype.bits
+    q = shr(add(top, 1 << (bits - 3)), bits - 2)
+    return q, bitcast(sub(top, shl(q, bits - 2)), dt.signed(bits))
+
+
+def _float_pair(fraction: UOp, below: UOp, dtype: DType) -> Pair:
+    """A signed word and the unsigned word below it as a float pair, in units of the first."""
+    high = cast(fraction, dtype)
+    cut = cast(sub(fraction, ftoi(high, fraction.dtype)), dtype)
+    low = add(cut, mul(cast(below, dtype), math.ldexp(1.0, -dtype.bits)))
+    # After cancellation `high` may have fewer digits than `low`.
+    return fast_two_sum(high, low)
 
 
 def _times_half_pi(e: Emit, pair: Pair, dtype: DType) -> Pair:
-    """(high + low) * pi/2 / 2**62."""
+    """(high + low) * pi/2, from units of a quarter turn's fraction to radians."""
     c0, c1, _ = co.HALF_PI_32 if dtype is dt.float32 else co.HALF_PI_64
-    first, second = math.ldexp(c0, -62), math.ldexp(c1, -62)
+    first, second = math.ldexp(c0, 2 - dtype.bits), math.ldexp(c1, 2 - dtype.bits)
     high, rest = two_product(e, pair[0], const(first, dtype))
     low = e.fma(pair[0], const(second, dtype), mul(pair[1], first))
     return high, add(rest, low)
@@ -126,20 +132,21 @@ def _times_half_pi(e: Emit, pair: Pair, dtype: DType) -> Pair:
 def _payne_hanek_32(e: Emit, x: UOp) -> tuple[UOp, Pair]:
     """24 digits times 96 bits of 2/pi, modulo 4: 62 bits of fraction."""
     m = _digits(x)
-    a, b, c = _window(x, 32, 3)
-    top = add(add(shl(mul(m, a), 32), mul(m, b)), shr(mul(m, c), 32))
-    q, rest = _quarter(top)
-    high = cast(rest, dt.float32)
-    low = cast(sub(rest, ftoi(high, dt.int64)), dt.float32)
-    return q, _times_half_pi(e, (high, low), dt.float32)
+    a, b, c = _window(x, 3)
+    wide = cast(m, _U64)
+    middle = add(mul(wide, cast(b, _U64)), shr(mul(wide, cast(c, _U64)), 32))
+    top = add(mul(m, a), cast(shr(middle, 32), dt.uint32))
+    q, fraction = _quarter(top)
+    pair = _float_pair(fraction, cast(middle, dt.uint32), dt.float32)
+    return q, _times_half_pi(e, pair, dt.float32)
 
 
 def _payne_hanek_64(e: Emit, x: UOp) -> tuple[UOp, Pair]:
-    """53 digits times 192 bits of 2/pi, modulo 4: 126 bits of fraction."""
+    """53 digits times 192 bits of 2/pi, modulo 4: 126 bits of fraction, in 32-bit limbs."""
     m = _digits(x)
     m_low, m_high = and_(m, _LOW), shr(m, 32)
     limbs: list[UOp] = []
-    for word in reversed(_window(x, 64, 3)):
+    for word in reversed(_window(x, 3)):
         limbs += [and_(word, _LOW), shr(word, 32)]
     low_products = [mul(m_low, limb) for limb in limbs]
     high_products = [mul(m_high, limb) for limb in limbs[:-1]]
@@ -154,10 +161,6 @@ def _payne_hanek_64(e: Emit, x: UOp) -> tuple[UOp, Pair]:
         columns.append(and_(total, _LOW))
         carry = shr(total, 32)
     _, c2, c3, c4, c5 = columns
-    top, bottom = or_(shl(c5, 32), c4), or_(shl(c3, 32), c2)
-    q, rest = _quarter(top)
-    high = cast(rest, dt.float64)
-    cut = cast(sub(rest, ftoi(high, dt.int64)), dt.float64)
-    low = add(cut, mul(cast(bottom, dt.float64), 2.0**-64))
-    # After cancellation `high` may have fewer digits than `low`.
-    return q, _times_half_pi(e, fast_two_sum(high, low), dt.float64)
+    q, fraction = _quarter(or_(shl(c5, 32), c4))
+    pair = _float_pair(fraction, or_(shl(c3, 32), c2), dt.float64)
+    return q, _times_half_pi(e, pair, dt.float64)

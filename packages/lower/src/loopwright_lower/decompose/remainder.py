@@ -7,6 +7,7 @@ of y. 2**d modulo b comes by squaring in integers: a fixed number of steps for e
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
@@ -40,21 +41,45 @@ from loopwright_lower.decompose.table import Emit, Rule, is_float, is_kept, keep
 _U64 = dt.uint64
 
 
-def _times_modulo(a: UOp, b: UOp, m: UOp, digits: int) -> UOp:
-    """a*b modulo m, for a, b < m < 2**digits.
+Modulo = Callable[[UOp, UOp], UOp]
 
-    24 digits: the product fits 64 bits. 53: the quotient is guessed in float64, off by two at
-    most, and the remainder follows from products modulo 2**64, where it is small.
+
+def _modulo_64(m: UOp) -> Modulo:
+    """a*b modulo m by integer division, for a, b < m < 2**24."""
+    return lambda a, b: cmod(mul(a, b), m)
+
+
+def _modulo_double(m: UOp) -> Modulo:
+    """a*b modulo m in float64, for integers a, b < m < 2**24: products are exact."""
+    inverse = div(1.0, m)
+
+    def times(a: UOp, b: UOp) -> UOp:
+        product = mul(a, b)
+        rest = sub(product, mul(trunc(mul(product, inverse)), m))  # the quotient is off by one
+        rest = where(lt(rest, 0), add(rest, m), rest)
+        return where(lt(rest, m), rest, sub(rest, m))
+
+    return times
+
+
+def _modulo_53(m: UOp) -> Modulo:
+    """a*b modulo m for a, b < m < 2**53.
+
+    The quotient is guessed in float64, off by less than four; the remainder follows from
+    products modulo 2**64, where it is small.
     """
-    if digits == 24:
-        return cmod(mul(a, b), m)
-    guess = div(mul(cast(a, dt.float64), cast(b, dt.float64)), cast(m, dt.float64))
-    quotient = ftoi(trunc(guess), _U64)
-    rest = sub(mul(a, b), mul(quotient, m))
-    double = add(m, m)
-    rest = where(lt(bitcast(rest, dt.int64), 0), add(rest, double), rest)
-    rest = where(lt(rest, double), rest, sub(rest, double))
-    return where(lt(rest, m), rest, sub(rest, m))
+    inverse = div(1.0, cast(m, dt.float64))
+    two, four = shl(m, 1), shl(m, 2)
+
+    def times(a: UOp, b: UOp) -> UOp:
+        guess = mul(mul(cast(a, dt.float64), cast(b, dt.float64)), inverse)
+        rest = sub(mul(a, b), mul(ftoi(guess, _U64), m))
+        rest = where(lt(bitcast(rest, dt.int64), 0), add(rest, four), rest)
+        for multiple in (four, two, m):
+            rest = where(lt(rest, multiple), rest, sub(rest, multiple))
+        return rest
+
+    return times
 
 
 def _digits_and_exponent(x: UOp) -> tuple[UOp, UOp]:
@@ -69,27 +94,30 @@ def _digits_and_exponent(x: UOp) -> tuple[UOp, UOp]:
     return digits, sub(exponent, below)
 
 
-def fmod_magnitude(x: UOp, y: UOp) -> UOp:
+def fmod_magnitude(e: Emit, x: UOp, y: UOp) -> UOp:
     """|x| modulo |y| for finite x >= 0 and y > 0; elsewhere any value."""
-    dtype = x.dtype
-    form = BINARY[dtype]
-    digits = form.mantissa + 1
     a, x_exponent = _digits_and_exponent(x)
     b, y_exponent = _digits_and_exponent(y)
     gap = sub(x_exponent, y_exponent)
-    # At most 2**9 (float32) or 2**12 (float64); a negative gap is x < y, chosen at the end.
-    steps, d_bits = (4, 9) if dtype is dt.float32 else (6, 12)
+    # Below 2**9 (float32) or 2**12 (float64); a negative gap is x < y, chosen at the end.
+    steps, d_bits = (4, 9) if x.dtype is dt.float32 else (6, 12)
     d = and_(bitcast(where(lt(gap, 0), const(0, dt.int64), gap), _U64), (1 << d_bits) - 1)
     # The top bits of d alone give a power below b, which has all its digits.
     power = shl(const(1, _U64), shr(d, steps))
+    if x.dtype is dt.float64:
+        times = _modulo_53(b)
+    elif e.has(dt.float64):
+        a, b, power = (cast(v, dt.float64) for v in (a, b, power))
+        times = _modulo_double(b)
+    else:
+        times = _modulo_64(b)
     for k in reversed(range(steps)):
-        power = _times_modulo(power, power, b, digits)
+        power = times(power, power)
         double = add(power, power)
         double = where(lt(double, b), double, sub(double, b))
         power = where(ne(and_(d, 1 << k), 0), double, power)
-    first = where(lt(a, b), a, sub(a, b))
-    rest = _times_modulo(first, power, b, digits)
-    return where(lt(x, y), x, _scaled(cast(rest, dtype), y_exponent))
+    rest = times(where(lt(a, b), a, sub(a, b)), power)
+    return where(lt(x, y), x, _scaled(cast(rest, x.dtype), y_exponent))
 
 
 def _scaled(value: UOp, exponent: UOp) -> UOp:
@@ -110,7 +138,7 @@ def _is_whole_power(c: float) -> bool:
     return 1.0 <= c <= 2.0**100 and math.frexp(c)[0] == 0.5
 
 
-def _fmod(x: UOp, y: UOp) -> UOp:
+def _fmod(e: Emit, x: UOp, y: UOp) -> UOp:
     """C's fmod: the sign of x; NaN for infinite x, zero y and NaN."""
     dtype = x.dtype
     if y.op is Op.CONST and _is_whole_power(abs(y.arg)):
@@ -120,7 +148,7 @@ def _fmod(x: UOp, y: UOp) -> UOp:
     ok = and_(lt(a, math.inf), lt(0, b))
     safe_a = where(ok, a, const(0.0, dtype))
     safe_b = where(and_(ok, lt(b, math.inf)), b, const(1.0, dtype))
-    rest = where(lt(a, b), a, fmod_magnitude(safe_a, safe_b))
+    rest = where(lt(a, b), a, fmod_magnitude(e, safe_a, safe_b))
     # NaN operands fail every comparison but b's own.
     valid = and_(ok, eq(y, y))
     return where(valid, copy_sign(rest, x), const(math.nan, dtype))
@@ -134,7 +162,7 @@ def _opposite(rest: UOp, y: UOp) -> UOp:
 def mod_float(e: Emit, node: UOp) -> UOp:
     """x % y --> fmod, plus y where the signs differ; a zero takes y's sign."""
     x, y = node.src
-    rest = _fmod(x, y)
+    rest = _fmod(e, x, y)
     turned = where(_opposite(rest, y), add(rest, y), rest)
     zero = copy_sign(const(0.0, x.dtype), y)
     return where(eq(rest, 0), zero, turned)
@@ -143,7 +171,7 @@ def mod_float(e: Emit, node: UOp) -> UOp:
 def floordiv_float(e: Emit, node: UOp) -> UOp:
     """x // y --> (x - fmod) / y made an integer; x/0 at zero, NaN for infinite x."""
     x, y = node.src
-    rest = _fmod(x, y)
+    rest = _fmod(e, x, y)
     quotient = div(sub(x, rest), y)
     quotient = where(_opposite(rest, y), sub(quotient, 1.0), quotient)
     whole = trunc(quotient)
