@@ -81,8 +81,10 @@ def main():
     # Rounding to 0..255 may fall either way where the last bit of a float32 differs.
     off = np.abs(got.astype(np.int16) - want)
     Image.fromarray(got).save(args.output)
-    print(f"{photo.shape[1]}x{photo.shape[0]} in {len(kernels)} kernels, "
-          f"{np.mean(off > 0):.2%} of the pixels off by one -> {args.output}")
+    print(
+        f"{photo.shape[1]}x{photo.shape[0]} in {len(kernels)} kernels, "
+        f"{np.mean(off > 0):.2%} of the pixels off by one -> {args.output}"
+    )
     if off.max() > 1:
         raise SystemExit("the results differ")
 

@@ -39,8 +39,10 @@ def main():
     got = lazy.numpy()
 
     error = np.max(np.abs(got - want))
-    print(f"{n_steps} steps on {got.shape}: {len(different)} different kernel(s), "
-          f"hottest inner point {got[1:-1, 1:-1].max():.2f}, largest error {error:.1e} degrees")
+    print(
+        f"{n_steps} steps on {got.shape}: {len(different)} different kernel(s), "
+        f"hottest inner point {got[1:-1, 1:-1].max():.2f}, largest error {error:.1e} degrees"
+    )
     if error > 1e-3:
         raise SystemExit("the results differ")
 

@@ -98,12 +98,13 @@ def make_plan(uops: Sequence[UOp], device: str) -> Plan:
             stores.append(UOp(Op.STORE, dt.void, (ready, node)))
         results[node] = ready
     kernels: list[FusedKernel] = []
-    names: tuple[str | None, ...] = ()
-    if stores:
-        stores += named.stores_of(stores)
-        kernels = fused(stores, registry().device(device))
-        names = named.names_of(kernels)
-    return Plan(tuple(kernels), names, tuple([results[node] for node in uops]))
+    given: list[str | None] = []
+    names = named.Names()
+    for stage in named.stages(stores) if stores else []:
+        part = fused(stage.stores, registry().device(device))
+        kernels += part
+        given += names.of(stage, part)
+    return Plan(tuple(kernels), tuple(given), tuple([results[node] for node in uops]))
 
 
 def fused(stores: Sequence[UOp], device: Device) -> list[FusedKernel]:

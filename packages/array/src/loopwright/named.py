@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import hashlib
-import re
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from loopwright.fuse import FusedKernel
+from loopwright.identifiers import legal_name
 from loopwright.memory import buffer_node
 from loopwright_core.errors import ArgumentTypeError, fail
 from loopwright_core.ir import dtype as dt
@@ -49,100 +48,71 @@ def named_kernel(name: str, fn: Callable[..., R]) -> Callable[..., R]:
         result = fn(*args, **kwargs)
         results = result if isinstance(result, (tuple, list)) else (result,)
         for array in results:
-            if isinstance(array, Array) and array._uop.op is not Op.BUFFER:
-                if array._uop not in given:
-                    _marks[array._uop] = Mark(legal, tuple(given))
+            if not isinstance(array, Array) or array._uop in given:
+                continue
+            if array._uop.op is not Op.BUFFER:
+                _marks[array._uop] = Mark(legal, tuple(given))
         return result
 
     return call
 
 
-def stores_of(stores: Sequence[UOp]) -> list[UOp]:
-    """Further STOREs: a named value inside the graph gets memory, so that its kernel ends there."""
-    if not _marks:
-        return []
-    asked = {store.src[1] for store in stores}
-    return [
-        UOp(Op.STORE, dt.void, (buffer_node(node.dtype, shape_of(node)), node))  # type: ignore[arg-type]
-        for node in toposort(asked_value for asked_value in (s.src[1] for s in stores))
-        if node in _marks and node not in asked and 0 not in shape_of(node)
-    ]
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """STOREs that are fused by themselves. `mark`: what they are called, from which inputs on."""
+
+    stores: tuple[UOp, ...]
+    mark: Mark | None = None
 
 
-def names_of(kernels: Sequence[FusedKernel]) -> tuple[str | None, ...]:
-    """Each kernel's given name: the first of a function gets it plain, others `_1`, `_2`, ..."""
-    if not _marks:
-        return (None,) * len(kernels)
-    owner: dict[UOp, str] = {}
-    for node in toposort([v for k in kernels for v in k.values]):
+def stages(stores: Sequence[UOp]) -> list[Stage]:
+    """The graph cut at every named value: later stages read it from memory."""
+    order = toposort([store.src[1] for store in stores])
+    if not any(node in _marks for node in order):
+        return [Stage(tuple(stores))]
+    targets: dict[UOp, list[UOp]] = {}
+    for store in stores:
+        targets.setdefault(store.src[1], []).append(store.src[0])
+    done: dict[UOp, UOp] = {}
+    result: list[Stage] = []
+    for node in order:
+        new = node.replace(tuple([done[s] for s in node.src]))
         mark = _marks.get(node)
-        if mark is not None:
-            inputs = set(mark.inputs)
-            for inner in node.toposort(lambda n, stop=inputs: n not in stop):  # type: ignore[misc]
-                if inner not in inputs:
-                    owner.setdefault(inner, mark.name)
-    asts: dict[str, dict[UOp, str]] = {}
-    names: list[str | None] = []
-    for kernel in kernels:
-        given = next((owner[v] for v in kernel.values if v in owner), None)
-        if given is None:
-            names.append(None)
+        if mark is None or 0 in shape_of(node):
+            done[node] = new
             continue
-        known = asts.setdefault(given, {})
-        suffix = f"_{len(known)}" if known else ""
-        names.append(known.setdefault(kernel.ast, given + suffix))
-    return tuple(names)
+        asked = targets.pop(node, None) or [buffer_node(node.dtype, shape_of(node))]  # type: ignore[arg-type]
+        inputs = tuple([done[i] for i in mark.inputs if i in done])
+        made = tuple([UOp(Op.STORE, dt.void, (target, new)) for target in asked])
+        result.append(Stage(made, Mark(mark.name, inputs)))
+        done[node] = asked[0]
+    rest = [
+        UOp(Op.STORE, dt.void, (target, done[value]))
+        for value, asked in targets.items()
+        for target in asked
+    ]
+    return [*result, Stage(tuple(rest))] if rest else result
 
 
-_LONGEST = 63  # what C99 promises to tell apart
+class Names:
+    """Hands out the given names: a further kernel of one name gets `_1`, `_2`, ..."""
 
-# Keywords and names with a meaning of C, C++, CUDA, Metal and OpenCL that start with a letter.
-_RESERVED = frozenset(
-    """
-    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t
-    char32_t class compl complex concept const consteval constexpr constinit const_cast continue
-    co_await co_return co_yield decltype default delete do double dynamic_cast else enum explicit
-    export extern false final float for friend goto half if imaginary import inline int long module
-    mutable namespace new noexcept not not_eq nullptr operator or or_eq override private protected
-    public register reinterpret_cast requires restrict return short signed sizeof static
-    static_assert static_cast struct switch template this thread_local throw true try typedef
-    typeid typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq
-    fragment global kernel local constant device private thread threadgroup vertex metal simd
-    read_only write_only read_write pipe image1d_t image2d_t image3d_t sampler_t event_t queue_t
-    uchar ushort uint ulong size_t ptrdiff_t intptr_t uintptr_t int8_t int16_t int32_t int64_t
-    uint8_t uint16_t uint32_t uint64_t bfloat threadIdx blockIdx blockDim gridDim warpSize
-    main abort abs acos acosh asin asinh atan atan2 atanh atexit bsearch calloc cbrt ceil copysign
-    cos cosh div erf erfc exit exp exp2 expm1 fabs fdim floor fma fmax fmin fmod fopen free frexp
-    getenv hypot ilogb labs ldexp lgamma llabs llrint llround log log10 log1p log2 logb lrint
-    lround malloc memchr memcmp memcpy memmove memset modf nan nearbyint nextafter nexttoward
-    max min pow printf puts putchar qsort rand read realloc remainder remquo rint round scalbln
-    scalbn signbit sin sinh sprintf sqrt srand strcat strcmp strcpy strlen system tan tanh tgamma
-    time trunc write clock clamp dot cross length normalize mix step smoothstep sign select
-    assert errno linux unix index j0 j1 jn y0 y1 yn gamma vector pixel
-    """.split()
-)
-_VECTOR_TYPE = re.compile(
-    r"(bool|u?char|u?short|u?int|u?long|u?longlong|half|float|double)\d+(x\d+)?"
-)
+    def __init__(self) -> None:
+        self._known: dict[str, dict[UOp, str]] = {}
 
-
-def legal_name(name: str) -> str:
-    """The name, if it is a free identifier in every language we write, else one made from it.
-
-    >>> legal_name("my_op"), legal_name("double"), legal_name("a b"), legal_name("3x")
-    ('my_op', 'k_double', 'k_a_b', 'k_3x')
-    """
-    is_free = (
-        re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) is not None
-        and "__" not in name
-        and name not in _RESERVED
-        and not _VECTOR_TYPE.fullmatch(name)
-        and len(name) <= _LONGEST
-    )
-    if is_free:
-        return name
-    plain = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_") or "unnamed"
-    if not name.isascii() or len(plain) > _LONGEST - 12:
-        digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-        plain = f"{plain[: _LONGEST - 12]}_{digest}"
-    return f"k_{plain}"
+    def of(self, stage: Stage, kernels: Sequence[FusedKernel]) -> list[str | None]:
+        """A name for each kernel of a stage that computes something of a named function."""
+        if stage.mark is None:
+            return [None] * len(kernels)
+        inputs = set(stage.mark.inputs)
+        roots = [store.src[1] for store in stage.stores]
+        region = set(toposort(roots, lambda node: node not in inputs)) - inputs
+        names: list[str | None] = []
+        for kernel in kernels:
+            if not any(value in region for value in kernel.values):
+                names.append(None)
+                continue
+            known = self._known.setdefault(stage.mark.name, {})
+            suffix = f"_{len(known)}" if known else ""
+            names.append(known.setdefault(kernel.ast, stage.mark.name + suffix))
+        return names

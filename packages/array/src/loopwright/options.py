@@ -16,16 +16,8 @@ _CHOICES = {
     "schedule": ("none", "heuristic", "beam"),
     "tensor_cores": ("use", "off", "shape"),
 }
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "beam": int,
-    "budget_s": (int, float),
-    "tensor_core_level": int,
-    "no_locals": bool,
-    "parity": bool,
-    "fast_math": bool,
-    "tf32": bool,
-    "half_accumulate": bool,
-}
+_NUMBERS = {"beam": (int,), "budget_s": (int, float), "tensor_core_level": (int,)}
+_FLAGS = ("no_locals", "parity", "fast_math", "tf32", "half_accumulate")
 _NAMES = [f.name for f in fields(Options) if f.name != "opts_by_kernel"]
 
 
@@ -58,15 +50,14 @@ def changed(base: Options, changes: Mapping[str, Any]) -> Options:
             if value not in _CHOICES[name]:
                 _refuse(name, value, "one of " + ", ".join(map(repr, _CHOICES[name])))
             values[name] = value
-        elif name in _TYPES:
-            wants_bool = _TYPES[name] is bool
-            if not isinstance(value, _TYPES[name]) or isinstance(value, bool) != wants_bool:
-                fail(
-                    ArgumentTypeError,
-                    f"the option {name} takes {'True or False' if wants_bool else 'a number'}, "
-                    f"not {value!r}",
-                )
-            if not wants_bool and value < 0:
+        elif name in _FLAGS:
+            if not isinstance(value, bool):
+                fail(ArgumentTypeError, f"the option {name} takes True or False, not {value!r}")
+            values[name] = value
+        elif name in _NUMBERS:
+            if not isinstance(value, _NUMBERS[name]) or isinstance(value, bool):
+                fail(ArgumentTypeError, f"the option {name} takes a number, not {value!r}")
+            if not value >= 0:
                 _refuse(name, value, "a number of at least 0")
             values[name] = value
         else:

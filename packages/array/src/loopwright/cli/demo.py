@@ -174,7 +174,7 @@ class Limits:
 
 
 def measure_limits(device: str) -> Limits:
-    """Arithmetic from a product whose operands stay in registers and L1, memory from a copy and a sum."""
+    """Arithmetic from a product that stays in registers and L1, memory from a copy and a sum."""
     return Limits(_arithmetic_limit(device), _memory_limit(device))
 
 

@@ -93,7 +93,9 @@ def write_file(path: str | Path, text: str) -> None:
         os.replace(partial, target)
         partial = ""
     except OSError as error:
-        fail(ArgumentError, f"cannot write {target}: {error.strerror or error}", fix="choose another")
+        fail(
+            ArgumentError, f"cannot write {target}: {error.strerror or error}", fix="choose another"
+        )
     finally:
         if partial:
             with suppress(OSError):

@@ -37,5 +37,7 @@ def _run_order(kernels: Sequence[FusedKernel]) -> list[FusedKernel]:
                 seen.add(i)
                 stack.append((i, True))
                 inputs = [b for b in kernels[i].buffers if b not in kernels[i].outputs]
-                stack.extend((w, False) for b in inputs for w in writers.get(b, ()) if w not in seen)
+                stack.extend(
+                    (w, False) for b in inputs for w in writers.get(b, ()) if w not in seen
+                )
     return order

@@ -29,7 +29,8 @@ def make_kernel(group: Group, stored: Mapping[UOp, UOp], place: Mapping[UOp, int
     slots = _Slots()
     done: dict[UOp, UOp] = {}
     stores = sorted(group.stores, key=lambda s: place[s[1]])  # stable: a concat keeps its order
-    made, outputs = [], {}
+    made: list[UOp] = []
+    outputs: dict[UOp, None] = {}
     for target, value in stores:
         new_value = _rebuild(value, group, stored, slots, done)
         new_target = _rebuild(target, group, stored, slots, done)

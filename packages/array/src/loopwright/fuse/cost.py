@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Container
 
+from loopwright.fuse.demand import Demand, Walker, elements
 from loopwright_core.ir.combine import COMBINES
 from loopwright_core.ir.ops import MOVEMENT, Op
 from loopwright_core.ir.shape import shape_of
 from loopwright_core.ir.uop import UOp
-from loopwright.fuse.demand import Demand, Walker, elements
 
 # Storing a value and reading it back, per byte; a load that the cache serves, per element.
 STORE_FLOPS_PER_BYTE = 20.0

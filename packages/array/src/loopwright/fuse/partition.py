@@ -216,18 +216,16 @@ class Partition:
             for operand in value.src:
                 n = shape_of(operand)[value.arg]
                 spans: list[object] = [(0, size, 1) for size in shape_of(view)]
-                spans[value.arg] = (start, start + n, 1)  # type: ignore[operator]
+                spans[value.arg] = (start, start + n, 1)
                 piece = UOp(Op.SHRINK, view.dtype, (view,), tuple(spans))
                 pieces.append((piece, operand))
-                start += n  # type: ignore[assignment, operator]
+                start += n
             stack.extend(reversed(pieces))
 
     def _targets_of(self, node: UOp) -> list[UOp]:
         return self.targets.get(node) or [buffer_node(node.dtype, _ints(node))]
 
-    def _add_stores(
-        self, group: Group, node: UOp, targets: Iterable[UOp], needs: Needs
-    ) -> None:
+    def _add_stores(self, group: Group, node: UOp, targets: Iterable[UOp], needs: Needs) -> None:
         targets = list(targets)
         group.stores.extend((target, node) for target in targets)
         if node.op in _LEAVES:  # a copy, which nobody else has to read
