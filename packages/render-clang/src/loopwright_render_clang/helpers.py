@@ -30,7 +30,7 @@ class Helpers:
     def _add(self, name: str, head: str, lines: list[str]) -> str:
         if name not in self._texts:
             body = "\n".join(line if line.startswith("#") else f"    {line}" for line in lines)
-            self._texts[name] = f"{_INLINE} {head} {{\n{body}\n}}\n"
+            self._texts[name] = f"{_INLINE}\n{head} {{\n{body}\n}}\n"
         return name
 
     def splat(self, code: str, lanes: int) -> str:
@@ -198,6 +198,14 @@ class Helpers:
             "return fill;",
         ]
         return self._add(name, f"{head}, {m} m, {v} fill)", lines)
+
+    def load_step(self, code: str, lanes: int) -> str:
+        """(address, step) -> every step-th element."""
+        v = self._types.name(code, lanes)
+        name = f"load_step_{v}"
+        values = ["p[0]", "p[s]", *[f"p[{i} * s]" for i in range(2, lanes)]]
+        lines = [f"return ({v}){{{', '.join(values)}}};"]
+        return self._add(name, f"{v} {name}(const {element(code)} *p, long long s)", lines)
 
     def scatter(self, code: str, lanes: int, offset: str, *, masked: bool) -> str:
         """(address, offsets, [mask,] value): one lane to each offset, in order."""

@@ -95,7 +95,7 @@ class ClangPrinter(CPrinter):
     def math(self, node: UOp, *args: Expr) -> Expr:
         name = _MATH.get(node.op)
         if name is None or not node.dtype.is_float or node.dtype.bits < 32:
-            fail(LoweringError, f"C has no {node.op} of {node.dtype}", where=self.program.name)
+            fail(LoweringError, f"C has no {node.op.name} of {node.dtype}", where=self.program.name)
         return call(f"__builtin_{name}{'f' if node.dtype.bits == 32 else ''}", *args)
 
     def bitcast(self, node: UOp, x: Expr) -> Expr:
@@ -142,7 +142,7 @@ class ClangPrinter(CPrinter):
         if op in _MATH and dtype.bits >= 32:
             name = self.helpers.math(_MATH[op], code(dtype), dtype.lanes, len(node.src))
             return call(name, *[self.whole(s) for s in node.src])
-        fail(LoweringError, f"C has no {op} of {dtype}", where=self.program.name)
+        fail(LoweringError, f"C has no {op.name} of {dtype}", where=self.program.name)
 
     def _pair(self, node: UOp) -> tuple[Expr, Expr]:
         """Both operands of a binary operator; one may stay a scalar, which C spreads."""
@@ -167,7 +167,7 @@ class ClangPrinter(CPrinter):
         condition, a, b = node.src
         dtype = node.dtype
         if condition.op is Op.BROADCAST:
-            return self.choose(self.get(condition.src[0]), self.whole(a), self.whole(b))
+            return self._choose(self.get(condition.src[0]), self.whole(a), self.whole(b), dtype)
         name = self.helpers.select(code(dtype), dtype.lanes)
         return call(name, self.mask(condition, dtype.bits), self.whole(a), self.whole(b))
 
@@ -196,6 +196,11 @@ class ClangPrinter(CPrinter):
             return cast(self.type_name(dtype), Expr(f"-{m.at(UNARY)}", UNARY))
         x = self.whole(source)
         return x if code(source.dtype) == code(dtype) else cast(self.type_name(dtype), x)
+
+    def _choose(self, condition: Expr, a: Expr, b: Expr, dtype: DType) -> Expr:
+        """`condition ? a : b` of vectors: GCC wants both of the very same type."""
+        kind = self.type_name(dtype)
+        return self.choose(condition, *[cast(kind, x) if x.level == UNARY else x for x in (a, b)])
 
     # Masks
 
@@ -264,13 +269,14 @@ class ClangPrinter(CPrinter):
         if op is Op.WHERE:
             a, b = self.mask(src[1], width), self.mask(src[2], width)
             if src[0].op is Op.BROADCAST:
-                x = self.choose(self.get(src[0].src[0]), a, b)
+                kind = self.vectors.name(f"i{width}", node.dtype.lanes)
+                x = self.choose(self.get(src[0].src[0]), cast(kind, a), cast(kind, b))
             else:
                 helper = self.helpers.select(f"i{width}", node.dtype.lanes)
                 x = call(helper, self.mask(src[0], width), a, b)
             return Expr(x.text, x.level, width)
         if op not in BOOLEAN:
-            fail(LoweringError, f"C has no {op} of {node.dtype}", where=self.program.name)
+            fail(LoweringError, f"C has no {op.name} of {node.dtype}", where=self.program.name)
         a, b = self.mask(src[0], width), self.mask(src[1], width)
         flips = src[1].op is Op.BROADCAST and src[1].src[0].arg is True
         if op in (Op.XOR, Op.CMPNE) and flips:
@@ -292,7 +298,7 @@ class ClangPrinter(CPrinter):
         if valid is None or scalar is not None:
             x = self._gather(index, kind, lanes) if is_gather else self._contiguous(index, dtype)
             if scalar is not None:
-                x = self.choose(scalar, x, self._fill(node))
+                x = self._choose(scalar, x, self._fill(node), dtype)
         elif is_gather:
             name, _, _ = self.index(index)
             offset_code = code(index.src[1].dtype)
@@ -328,8 +334,35 @@ class ClangPrinter(CPrinter):
 
     def _gather(self, index: UOp, kind: str, lanes: int) -> Expr:
         name = self.storage_name(self.storages.of(index.src[0]))
+        strided = self._strided(index)
+        if strided is not None:
+            base, step = strided
+            where = Expr(name if base.text == "0" else f"{name} + {base.at(ADD)}", ADD)
+            return call(self.helpers.load_step(kind, lanes), where, Expr(str(step)))
         helper = self.helpers.gather(kind, lanes, code(index.src[1].dtype), masked=False)
         return call(helper, Expr(name), self._offsets(index))
+
+    def _strided(self, index: UOp) -> tuple[Expr, int] | None:
+        """(first offset, step) of offsets that are a scalar plus 0, s, 2 s, ..."""
+        offset = index.src[1]
+        base, steps = Expr("0"), offset
+        if offset.op is Op.ADD:
+            first, steps = offset.src
+            if first.op is Op.VECTORIZE:
+                first, steps = steps, first
+            if first.op is not Op.BROADCAST:
+                return None
+            base = self.get(first.src[0])
+            # Where the sum has a name of its own, its parts were read long ago.
+            if self.exprs[offset].text.isidentifier() and not base.text.isalnum():
+                return None
+        if steps.op is not Op.VECTORIZE or any(s.op is not Op.CONST for s in steps.src):
+            return None
+        values = [s.arg for s in steps.src]
+        step = values[1] - values[0]
+        if any(v != step * k for k, v in enumerate(values)):
+            return None
+        return base, step
 
     def _offsets(self, index: UOp) -> Expr:
         expr = self.index_part(index, 1)

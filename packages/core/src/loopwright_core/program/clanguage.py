@@ -60,15 +60,15 @@ class CLanguage:
         if dtype.is_float:
             return self._float(float(value), dtype)
         value = int(value)
-        suffix = self.int_suffix(dtype)
+        suffix = "" if abs(value) < 2**31 else self.int_suffix(dtype)  # C converts small ones
         if dtype.kind != "uint" and value == -(2 ** (dtype.bits - 1)) and dtype.bits >= 32:
             return Expr(f"-{-value - 1}{suffix} - 1", ADD)  # C has no negative literals
         return Expr(f"{value}{suffix}", UNARY if value < 0 else PRIMARY)
 
     def int_suffix(self, dtype: DType) -> str:
         """What follows an integer literal of that dtype."""
-        unsigned = "u" if dtype.kind == "uint" and dtype.bits >= 32 else ""
-        return unsigned + ("ll" if dtype.bits == 64 and dtype.kind != "index" else "")
+        unsigned = "U" if dtype.kind == "uint" and dtype.bits >= 32 else ""
+        return unsigned + ("LL" if dtype.bits == 64 else "")
 
     def float_suffix(self, dtype: DType) -> str:
         """What follows a floating-point literal of that dtype."""
@@ -84,7 +84,7 @@ class CLanguage:
 
     def math(self, node: UOp, *args: Expr) -> Expr:
         """SQRT, TRUNC, RINT, FMA and other functions a language has, of scalars."""
-        fail(LoweringError, f"this language has no {node.op} of {node.dtype}")
+        fail(LoweringError, f"this language has no {node.op.name} of {node.dtype}")
 
     def bitcast(self, node: UOp, x: Expr) -> Expr:
         """BITCAST of a scalar between dtypes that the language represents differently."""
@@ -96,7 +96,7 @@ class CLanguage:
 
     def vector(self, node: UOp) -> Expr:
         """A value that is a vector or is made from one; not BROADCAST."""
-        fail(LoweringError, f"this language has no {node.op} of vectors", where=self.program.name)
+        fail(LoweringError, f"this language has no {node.op.name} of vectors", where=self.program.name)
 
     def splat(self, dtype: DType, scalar: Expr) -> Expr:
         """A scalar in all lanes, as a vector of that dtype."""
@@ -112,7 +112,7 @@ class CLanguage:
 
     def barrier(self, node: UOp) -> str:
         """BARRIER or FENCE."""
-        fail(LoweringError, f"this language has no {node.op}", where=self.program.name)
+        fail(LoweringError, f"this language has no {node.op.name}", where=self.program.name)
 
     def mask_type(self, node: UOp, value: Expr | None) -> str:
         """The type of a variable that holds a mask."""

@@ -256,7 +256,7 @@ class CPrinter(CLanguage):
         if op in BINARY:
             return self._arith(node, src)
         if op is Op.WHERE:
-            return self.choose(src[0], src[1], src[2])
+            return self.choose(src[0], self._typed(src[1], *node.src[1:]), src[2])
         if op is Op.CAST:
             return self._cast(node, src[0])
         if op is Op.FTOI:
@@ -296,7 +296,19 @@ class CPrinter(CLanguage):
             return binary(LOGICAL[op], a, b)
         if op is Op.MUL and dtype.kind == "uint" and dtype.bits == 16:
             a = cast("unsigned", a)  # 65535 * 65535 overflows int
+        elif op is Op.CSHL or op is Op.CSHR:
+            a = self._typed(a, node.src[0])
+        else:
+            a = self._typed(a, *node.src)
         return self._wrapped(node, self.arith(op, a, b, node.src[1]))
+
+    def _typed(self, first: Expr, *nodes: UOp) -> Expr:
+        """The first operand with its own type where all operands are literals, which are int."""
+        dtype = nodes[0].dtype
+        is_int = dtype.kind == "int" and dtype.bits <= 32
+        if not dtype.is_int or is_int or not all(n.op is Op.CONST for n in nodes):
+            return first
+        return cast(self.type_name(dtype), first) if dtype.bits >= 32 else first
 
     def arith(self, op: Op, a: Expr, b: Expr, right: UOp) -> Expr:
         """`a op b`; adding a negative constant is written as subtracting."""
