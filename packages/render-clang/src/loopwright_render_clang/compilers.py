@@ -172,7 +172,7 @@ def _probe_key(argv: tuple[str, ...]) -> str:
 def _cpu_text() -> str:
     """All that this processor says of itself but what changes from moment to moment."""
     try:
-        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return ""
     wanted = ("flags", "Features", "model", "vendor_id", "cpu family", "stepping", "CPU ")

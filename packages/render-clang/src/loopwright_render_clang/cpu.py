@@ -121,7 +121,7 @@ def features() -> frozenset[str]:
     if arch == "aarch64":
         return frozenset({"neon", "fma"})
     try:
-        info = Path("/proc/cpuinfo").read_text(errors="replace")
+        info = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return frozenset()
     for line in info.splitlines():
@@ -139,11 +139,11 @@ def cache_sizes() -> tuple[int, int, int]:
     found: dict[int, int] = {}
     for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
         try:
-            if (folder / "type").read_text().strip() == "Instruction":
+            if (folder / "type").read_text(encoding="utf-8").strip() == "Instruction":
                 continue
-            level = int((folder / "level").read_text())
-            size = _size((folder / "size").read_text().strip())
-            sharers = _n_listed((folder / "shared_cpu_list").read_text().strip())
+            level = int((folder / "level").read_text(encoding="utf-8"))
+            size = _size((folder / "size").read_text(encoding="utf-8").strip())
+            sharers = _n_listed((folder / "shared_cpu_list").read_text(encoding="utf-8").strip())
         except (OSError, ValueError):
             continue
         found[level] = size // sharers if level == 3 else size
