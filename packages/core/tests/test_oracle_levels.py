@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from ir_samples import (
@@ -174,6 +176,41 @@ def test_welford_and_logsumexp() -> None:
     np.testing.assert_allclose(top + np.log(total), np.log(np.exp(x).sum(1)), rtol=1e-14)
     empty = u(Op.REDUCE, dt.void, buffer(0, (2, 0), f64), one, arg=("logsumexp", (1,)))
     assert eval_tensor(u(Op.ITEM, f64, empty, arg=1), {0: np.zeros((2, 0))}).tolist() == [0, 0]
+
+
+def test_extents_may_be_variables() -> None:
+    """Levels 1 and 2 of a row sum over [n, 64] run for any n."""
+    a, out = buffer(0, (N, 64)), buffer(1, (N,))
+    tensor = sink((out, f(Op.REDUCE, a, arg=("add", (1,)))))
+    i, k = Dim("i", N).uop, Dim("k", 64, True).uop
+    row = f(Op.REDUCE, load(a, (N, 64), i, k), k, arg=("add",))
+    made = kernel(sink((at(out, (N,), i), row)), i, k)
+    spec.verify_tensor(tensor)
+    spec.verify_kernel(made)
+    for n in (1, 3, 50):
+        x = np.random.default_rng(n).integers(-9, 9, (n, 64)).astype(np.float32)
+        for run, node in ((run_tensor, tensor), (run_kernel, made)):
+            sums = np.zeros(n, np.float32)
+            run(node, {0: x, 1: sums}, {"n": n})
+            np.testing.assert_array_equal(sums, x.sum(1))
+
+
+def test_values_are_dropped_after_their_last_use() -> None:
+    """A chain of 300 ops over 8 MB arrays holds a few of them at a time."""
+    n = 1_000_000
+    i = Dim("i", n).uop
+    a, out = buffer(0, (n,)), buffer(1, (n,))
+    chain, scalar = a, load(a, (n,), i)
+    for _ in range(300):
+        chain, scalar = f(Op.ADD, chain, const(1.0, F32)), f(Op.ADD, scalar, const(1.0, F32))
+    x, y = np.zeros(n, np.float32), np.zeros(n, np.float32)
+    tracemalloc.start()
+    run_tensor(sink((out, chain)), {0: x, 1: y})
+    run_kernel(sink((at(out, (n,), i), scalar)), {0: x, 1: y})
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20 * 8 * n
+    assert (y == 300).all()
 
 
 def test_a_load_sees_memory_before_the_kernel() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from loopwright_core.ir.given import Given, given_bounds
+from loopwright_core.ir.affine import affine
+from loopwright_core.ir.bounds import bounds
+from loopwright_core.ir.given import Given, affine_range, given_bounds
 from loopwright_core.ir.integer import lt, prove
 from loopwright_core.ir.ops import ELEMENTWISE, RAW, Op
-from loopwright_core.ir.uop import FALSE, TRUE, Extent, UOp, Variable, const, toposort
+from loopwright_core.ir.uop import TRUE, Extent, UOp, Variable, const, toposort
 from loopwright_core.program.program import Param, Phase
 
 
@@ -47,7 +49,7 @@ class Access:
 
 
 def accesses(phase: Phase, params: Iterable[Param]) -> Iterator[Access]:
-    """Every lane of every LOAD and STORE, in order."""
+    """Every lane of every LOAD and STORE that may be on, in order."""
     arrays = {p.slot: p for p in params}
     loops: list[UOp] = []
     branches: list[UOp] = []
@@ -72,8 +74,43 @@ def accesses(phase: Phase, params: Iterable[Param]) -> Iterator[Access]:
                 name, shape = storage.arg.name, (storage.arg.size,)
             lanes = (node if node.op is Op.LOAD else node.src[1]).dtype.lanes
             for offset, valid in split.places(index, lanes):
+                if bounds(valid)[1] == 0:
+                    continue
                 conditions = (*branches, *(() if valid is TRUE else (valid,)))
                 yield Access(node, name, shape, offset, conditions, tuple(loops))
+
+
+class Plain:
+    """Integer expressions in the words that interval analysis knows, equal to what they were."""
+
+    def __init__(self) -> None:
+        self._memo: dict[UOp, UOp] = {}
+
+    def __call__(self, node: UOp) -> UOp:
+        memo = self._memo
+
+        def inside(n: UOp) -> bool:
+            known = n.op in ELEMENTWISE or n.op in RAW or n.op is Op.RANGE
+            return known and n.dtype.lanes == 1 and n not in memo
+
+        for n in toposort((node,), inside):
+            if n not in memo:
+                memo[n] = _plain(n, tuple([memo[s] for s in n.src])) if inside(n) else n
+        return memo[node]
+
+
+def _plain(old: UOp, src: tuple[UOp, ...]) -> UOp:
+    """where(a < b, a, b) is a minimum, where(a < b, b, a) a maximum; C's quotient of numbers
+    that are not negative is the floor.
+    """
+    if old.op is Op.WHERE and old.dtype.is_int and src[0].op is Op.CMPLT:
+        if src[0].src == src[1:]:
+            return UOp(Op.MIN, old.dtype, src[1:])
+        if src[0].src == (src[2], src[1]):
+            return UOp(Op.MAX, old.dtype, src[1:])
+    elif old.op in (Op.CDIV, Op.CMOD) and bounds(src[0])[0] >= 0 and bounds(src[1])[0] > 0:
+        return UOp(Op.FLOORDIV if old.op is Op.CDIV else Op.MOD, old.dtype, src)
+    return old.replace(src)
 
 
 class Lanes:
@@ -123,17 +160,9 @@ class Lanes:
         return memo[node, k]
 
 
-def _never(condition: UOp) -> bool:
-    """Whether a condition is constant false (a masked lane)."""
-    return condition is FALSE or (condition.op is Op.AND and any(map(_never, condition.src)))
-
-
-def is_proved(access: Access) -> bool:
+def is_proved(access: Access, plain: Plain) -> bool:
     """Whether 0 <= offset < size certainly holds where the access happens."""
-    if any(map(_never, access.conditions)):
-        return True
-    given = Given(access.conditions)
-    low, high = given_bounds(access.offset, given)
+    low, high = _reach(access, plain)
     if low > high:
         return True  # the conditions contradict each other: it never happens
     if low < 0:
@@ -141,19 +170,30 @@ def is_proved(access: Access) -> bool:
     size = access.size
     if size.op is Op.CONST:
         return bool(high < size.arg)
-    return prove(lt(access.offset, size), given)
+    given = Given([plain(c) for c in access.conditions])
+    return prove(lt(plain(access.offset), size), given)
 
 
-def is_outside(access: Access) -> bool:
+def is_outside(access: Access, plain: Plain) -> bool:
     """Whether the offset is certainly outside, in loops that certainly run."""
-    if any(given_bounds(r.src[0])[0] < 1 for r in access.loops):
+    if any(bounds(r.src[0])[0] < 1 for r in access.loops):
         return False
-    if any(map(_never, access.conditions)):
-        return False
-    low, high = given_bounds(access.offset, Given(access.conditions))
+    low, high = _reach(access, plain)
     if low > high:
         return False
     largest = 1
     for n in access.shape:
         largest *= n.hi if isinstance(n, Variable) else n
     return high < 0 or low >= largest
+
+
+def _reach(access: Access, plain: Plain) -> tuple[int, int]:
+    """The interval of the offset under the access's conditions."""
+    offset = plain(access.offset)
+    given = Given([plain(c) for c in access.conditions])
+    low, high = given_bounds(offset, given)
+    # Sums and products wrap to the exact result wherever that fits, whatever happens on the way.
+    exact_low, exact_high = affine_range(affine(offset), given)
+    if int(offset.dtype.min) <= exact_low and exact_high <= int(offset.dtype.max):
+        return max(low, exact_low), min(high, exact_high)
+    return low, high

@@ -9,7 +9,7 @@ from loopwright_core.errors import VerifyError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import ELEMENTWISE, RAW, Op
-from loopwright_core.ir.spec_access import Access, accesses, is_outside, is_proved
+from loopwright_core.ir.spec_access import Access, Plain, accesses, is_outside, is_proved
 from loopwright_core.ir.spec_common import (
     check_const,
     check_elementwise,
@@ -53,11 +53,12 @@ def verify_program(program: Program, target: Target | None = None) -> None:
     if len(set(names)) != len(names):
         _refuse(program, "two parameters have one name")
     ids: dict[tuple[Op, int], UOp] = {}
+    plain = Plain()
     for phase in program.phases:
         _Checker(program, phase, target, ids).run()
         check_registers(phase)
         for access in accesses(phase, program.params):
-            if is_outside(access):
+            if is_outside(access, plain):
                 refuse(
                     access.statement,
                     f"certainly leaves {access.name}, which has {access.size_text} elements",
@@ -67,14 +68,14 @@ def verify_program(program: Program, target: Target | None = None) -> None:
 
 def unproved_accesses(program: Program) -> int:
     """How many loads and stores interval analysis cannot prove to stay inside their array."""
-    found = [a for phase in program.phases for a in accesses(phase, program.params)]
-    return sum(not is_proved(a) for a in found)
+    return len(unproved(program))
 
 
 def unproved(program: Program) -> list[Access]:
     """The accesses that `unproved_accesses` counts."""
     found = [a for phase in program.phases for a in accesses(phase, program.params)]
-    return [a for a in found if not is_proved(a)]
+    plain = Plain()
+    return [a for a in found if not is_proved(a, plain)]
 
 
 def _refuse(program: Program, rule: str) -> None:

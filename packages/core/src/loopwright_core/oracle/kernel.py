@@ -17,7 +17,7 @@ from loopwright_core.ir.uop import UOp, toposort
 from loopwright_core.kernel.dims import Dim
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.oracle.alu import compute, constant
-from loopwright_core.oracle.memory import Array, flat, shape_at, size_of
+from loopwright_core.oracle.memory import Array, flat, last_uses, shape_at, size_of
 from loopwright_core.oracle.merge import reduce, scan
 
 Variables = Mapping[str, int]
@@ -146,9 +146,14 @@ class _Run:
 
     def store(self, stores: Sequence[UOp]) -> None:
         """Evaluate the stores' values, then write them all."""
-        for node in toposort(stores):
-            if node.op not in (Op.STORE, Op.SINK, Op.BUFFER, Op.INDEX):
+        wanted = [s for store in stores for s in (*store.src[0].src, store.src[1])]
+        order = toposort(wanted)
+        done = last_uses(order, wanted)
+        for node in order:
+            if node.op not in (Op.BUFFER, Op.INDEX):
                 self.values[node] = self.compute(node)
+                for used in done.get(node, ()):
+                    self.values.pop(used, None)
         for store in stores:
             index, value = store.src
             dims = self.body.union(store.src)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from loopwright_core.errors import VerifyError, fail
+from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import Extent, UOp, Variable
 
 Array = np.ndarray[Any, Any]
@@ -45,6 +46,25 @@ def flat(node: UOp, buffers: Mapping[int, Array], variables: Mapping[str, int]) 
     if not found.flags.c_contiguous:
         fail(VerifyError, f"buffer {slot} is not contiguous", fix="np.ascontiguousarray")
     return found.reshape(-1)
+
+
+def last_uses(order: Sequence[UOp], keep: Iterable[UOp]) -> dict[UOp, list[UOp]]:
+    """For each node of a walk, the values that nothing behind it needs; `keep` are needed to
+    the end. An INDEX is no value of its own: who uses it uses its sources.
+    """
+    last: dict[UOp, UOp] = {}
+    for node in order:
+        if node.op is Op.INDEX:
+            continue
+        for s in node.src:
+            for used in s.src if s.op is Op.INDEX else (s,):
+                last[used] = node
+    for node in keep:
+        last.pop(node, None)
+    done: dict[UOp, list[UOp]] = {}
+    for used, user in last.items():
+        done.setdefault(user, []).append(used)
+    return done
 
 
 class Cells:

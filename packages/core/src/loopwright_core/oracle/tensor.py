@@ -12,7 +12,7 @@ from loopwright_core.ir.ops import ELEMENTWISE, Op
 from loopwright_core.ir.shape import shape_of
 from loopwright_core.ir.uop import UOp, toposort
 from loopwright_core.oracle.alu import compute, constant
-from loopwright_core.oracle.memory import Array, flat, shape_at
+from loopwright_core.oracle.memory import Array, flat, last_uses, shape_at
 from loopwright_core.oracle.merge import reduce, scan
 
 Variables = Mapping[str, int]
@@ -75,9 +75,12 @@ class _Tensor:
 
     def evaluate(self, roots: list[UOp]) -> None:
         with np.errstate(all="ignore"):
-            for node in toposort(roots):
-                if node not in self.values:
-                    self.values[node] = self.compute(node)
+            order = toposort(roots)
+            done = last_uses(order, roots)
+            for node in order:
+                self.values[node] = self.compute(node)
+                for used in done.get(node, ()):
+                    del self.values[used]
 
     def positions(self, view: UOp, base: UOp) -> Array:
         """Where each element of a view lies in its buffer."""
