@@ -148,7 +148,7 @@ def sample_nodes() -> list[UOp]:
         else:
             ops = [Op.FLOORDIV, Op.MOD, Op.POW, Op.MAX, Op.ADD, Op.CMPLT]
             nodes += [UOp(op, d, (a,)) for op in (Op.EXP, Op.LOG, Op.SIN, Op.TANH, Op.NEG)]
-            nodes.append(UOp(Op.POW, d, (a, const(2, d))))
+            nodes += [UOp(Op.POW, d, (a, const(n, d))) for n in (2, 3)]
         nodes += [UOp(op, dt.bool_ if op in (Op.CMPEQ, Op.CMPLT) else d, (a, b)) for op in ops]
         for to in (dt.bool_, dt.int32, dt.float16, dt.float32):
             nodes.append(UOp(Op.CAST, to, (a,)))

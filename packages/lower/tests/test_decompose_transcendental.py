@@ -157,7 +157,7 @@ def test_power(dtype: DType, target: Target) -> None:
 
 
 @pytest.mark.parametrize("dtype", [dt.float32, dt.float64], ids=repr)
-@pytest.mark.parametrize("y", [0.0, 1.0, 2.0, -1.0, 0.5, 3.0])
+@pytest.mark.parametrize("y", [0.0, 1.0, 2.0, -1.0, 0.5, 3.0, -2.0, 15.0, 2.5])
 def test_power_of_a_constant(y: float, dtype: DType) -> None:
     """The short forms of x ** c equal NumPy's power, or are within the bounds of it."""
     x = power_arguments(dtype)[0]

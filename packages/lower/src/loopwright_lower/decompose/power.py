@@ -147,7 +147,28 @@ def pow_constant(e: Emit, node: UOp) -> UOp:
     return where(eq(x, -math.inf), const(math.inf, node.dtype), root)
 
 
+def _by_small_integer(e: Emit, node: UOp) -> bool:
+    y = node.src[1]
+    if node.dtype is not dt.float32 or y.op is not Op.CONST or not e.has(dt.float64):
+        return False
+    return bool(abs(y.arg) <= 16 and y.arg == int(y.arg))
+
+
+def pow_small_integer(e: Emit, node: UOp) -> UOp:
+    """x ** n of float32, |n| <= 16 --> products in float64, whose errors the cast swallows."""
+    square, n = cast(node.src[0], dt.float64), int(node.src[1].arg)
+    result, left = const(1.0, dt.float64), abs(n)
+    while left:
+        if left & 1:
+            result = mul(result, square) if result.op is not Op.CONST else square
+        left >>= 1
+        if left:
+            square = mul(square, square)
+    return cast(div(1.0, result) if n < 0 else result, dt.float32)
+
+
 power_rules: tuple[Rule, ...] = (
     Rule("pow_constant", (Op.POW,), _by_constant, pow_constant),
+    Rule("pow_small_integer", (Op.POW,), _by_small_integer, pow_small_integer),
     Rule("pow_float", (Op.POW,), is_float, pow_float),
 )
