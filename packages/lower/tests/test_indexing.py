@@ -13,6 +13,7 @@ from loopwright_core.errors import LoweringError
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.shape import shape_of
+from loopwright_core.ir.spec_kernel import verify_kernel
 from loopwright_core.ir.uop import UOp, Variable, toposort
 from loopwright_core.kernel.access import accesses
 from loopwright_core.kernel.kernel import Kernel
@@ -35,6 +36,7 @@ def data_for(ast: UOp, variables: dict[str, int], seed: int = 0) -> dict[int, np
 def same(ast: UOp, **variables: int) -> Kernel:
     """Both levels give equal memory, bit for bit or within float rounding of a sum."""
     kernel = index(ast)
+    verify_kernel(kernel)
     expected = data_for(ast, variables)
     actual = {slot: array.copy() for slot, array in expected.items()}
     run_tensor(ast, expected, variables)
@@ -50,7 +52,7 @@ def names(kernel: Kernel) -> list[str]:
 
 def index_ops(kernel: Kernel) -> set[Op]:
     """The ops of index arithmetic."""
-    return {n.op for n in kernel.nodes if n.dtype is dt.index}
+    return {n.op for n in kernel.nodes if n.dtype is dt.index and n.src}
 
 
 @pytest.mark.parametrize("kind", asts.KINDS)
@@ -245,6 +247,41 @@ def test_concat_dims() -> None:
     """Stores into slices share the dims where place and extent are equal."""
     kernel = index(asts.concat())
     assert [(d.name, d.size) for d in kernel.dims] == [("i", 4), ("j", 5), ("m", 3)]
+
+
+def test_reshapes_leave_no_division() -> None:
+    """A reshaped value is stored through a reshaped view; a merged view reads by one index."""
+    x = op(Op.EXP, buffer(0, 8, 9))
+    kernel = same(sink((buffer(1, 72), reshape(x, 72))))
+    assert names(kernel) == ["i"]
+    twice = op(Op.ADD, reshape(x, 72), buffer(1, 72))
+    kernel = same(sink((buffer(2, 72), twice)))
+    assert not index_ops(kernel)
+    rows = reduce(reshape(op(Op.EXP, buffer(0, 4, 5, 6)), 20, 6), "add", 1)
+    kernel = same(sink((buffer(1, 20), op(Op.EXP, rows))))
+    assert not index_ops(kernel)
+
+
+@pytest.mark.parametrize("kind", asts.KINDS)
+def test_verified(kind: str) -> None:
+    """What indexing makes passes the verifier of level 2."""
+    verify_kernel(index(asts.KINDS[kind]()))
+
+
+def test_unused_buffers_stay_parameters() -> None:
+    """A buffer of which no access is left keeps its slot: it is launched with."""
+    x = shrink(pad(buffer(0, 5), (3, 0), fill=2), (0, 3, 1))
+    kernel = same(sink((buffer(1, 3), x)))
+    assert [u.arg.slot for u in kernel.unused] == [0]
+    assert [u.arg.slot for u in kernel.buffers] == [0, 1]
+
+
+def test_constants_fold() -> None:
+    """Algebra that keeps every value is done on the body: a cast of a constant is a constant."""
+    two = op(Op.ADD, const(1, dt.int32), const(1, dt.int32))
+    value = op(Op.MUL, buffer(0, 4), asts.cast(two, F))
+    kernel = same(sink((buffer(1, 4), value)))
+    assert not any(n.op in (Op.CAST, Op.ADD) for n in kernel.nodes)
 
 
 def test_long_chains() -> None:

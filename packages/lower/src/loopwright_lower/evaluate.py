@@ -12,7 +12,7 @@ from loopwright_core.ir.combine import COMBINES
 from loopwright_core.ir.movement import ZERO, Index, reshape_index, source_index
 from loopwright_core.ir.ops import ELEMENTWISE, MOVEMENT, Op
 from loopwright_core.ir.shape import Shape, shape_of
-from loopwright_core.ir.uop import FALSE, TRUE, UOp, const, extent_uop
+from loopwright_core.ir.uop import FALSE, TRUE, Extent, UOp, Variable, const, extent_uop
 from loopwright_core.kernel.dims import Dim
 from loopwright_core.kernel.naming import reduce_names
 
@@ -257,12 +257,46 @@ def _with_dims(node: UOp, index: Index, dims: tuple[UOp, ...]) -> Index:
 
 
 def _load(view: UOp, index: Index, valid: UOp) -> UOp:
-    shape = shape_of(view)
+    place = place_of(_below_reshapes(view), index, shape_of(view), valid)
+    return UOp(Op.LOAD, place.dtype, (place, const(0, place.dtype)))
+
+
+def place_of(buffer: UOp, index: Index, shape: Shape, valid: UOp) -> UOp:
+    """The INDEX node of one element of a buffer seen under a shape; axes of size 1 left out."""
     kept = [axis for axis, n in enumerate(shape) if n != 1]
-    buffer = _below_reshapes(view)
     at = simplify_under(tuple([index[axis] for axis in kept]), valid)
-    place = UOp(Op.INDEX, buffer.dtype, (buffer, *at, valid), tuple([shape[axis] for axis in kept]))
-    return UOp(Op.LOAD, buffer.dtype, (place, const(0, buffer.dtype)))
+    view = tuple([shape[axis] for axis in kept])
+    if not all(map(_is_plain, at)):
+        at, view = _joined(at, view)
+    return UOp(Op.INDEX, buffer.dtype, (buffer, *at, valid), view)
+
+
+def _joined(index: Index, view: Shape) -> tuple[Index, Shape]:
+    """Neighbouring view dimensions merged where that makes the index simpler.
+
+    (i//8, i%8) in a view (8, 8) --> i in a view (64,)
+    """
+    at: list[UOp] = []
+    sizes: list[Extent] = []
+    for i, n in zip(index, view, strict=True):
+        at.append(i)
+        sizes.append(n)
+        while len(at) > 1:
+            m, last = sizes[-2], sizes[-1]
+            if isinstance(m, Variable) or isinstance(last, Variable):
+                break
+            if _is_plain(at[-1]) or _is_plain(at[-2]):
+                break
+            one = integer.add(integer.mul(at[-2], last), at[-1])
+            if _n_hidden(one) >= _n_hidden(at[-2]) + _n_hidden(at[-1]):
+                break
+            at[-2:], sizes[-2:] = [one], [m * last]
+    return tuple(at), tuple(sizes)
+
+
+def _n_hidden(index: UOp) -> int:
+    """How many quotients, remainders and the like an index holds."""
+    return sum(atom.op not in (Op.DIM, Op.VAR) for atom, _ in affine(index).terms)
 
 
 def _masked(inside: UOp, both: UOp, value: UOp, fill: UOp) -> UOp:

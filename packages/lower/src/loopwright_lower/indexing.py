@@ -14,7 +14,7 @@ from loopwright_core.kernel.dims import Dim
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.naming import output_names
 from loopwright_core.kernel.schedule import initial_schedule
-from loopwright_lower.evaluate import Evaluator, view_of
+from loopwright_lower.evaluate import Evaluator, place_of, view_of
 from loopwright_lower.share import finish
 
 
@@ -28,7 +28,7 @@ def index(ast: UOp, name: str | None = None) -> Kernel:
     order = sorted(range(len(ast.src)), key=lambda s: -_elements(shape_of(ast.src[s].src[1])))
     stores: dict[int, UOp] = {}
     for s in order:
-        target, value = ast.src[s].src
+        target, value = _unshaped(*ast.src[s].src)
         at = outputs.index(target, value)
         place = _place(target, at)
         stores[s] = UOp(
@@ -37,9 +37,10 @@ def index(ast: UOp, name: str | None = None) -> Kernel:
     body = UOp(Op.SINK, ast.dtype, tuple([stores[s] for s in range(len(ast.src))]))
     finished = finish(body, outputs.nest(), evaluator)
     dims = finished.dims
-    return Kernel(
-        name or kernel_name(dims), finished.body, dims, initial_schedule(dims), finished.shared
-    )
+    left = {u for u in finished.body.toposort() if u.op is Op.BUFFER}
+    unused = tuple([u for u in ast.toposort() if u.op is Op.BUFFER and u not in left])
+    schedule = initial_schedule(dims)
+    return Kernel(name or kernel_name(dims), finished.body, dims, schedule, finished.shared, unused)
 
 
 def kernel_name(dims: tuple[Dim, ...]) -> str:
@@ -112,6 +113,15 @@ def _place(target: UOp, index: Index) -> UOp:
     buffer, at, shape = view_of(target, index)
     if buffer is None:
         fail(LoweringError, f"a store's target is no view of a buffer but a {target.op.name}")
-    kept = [axis for axis, n in enumerate(shape) if n != 1]
-    sources = (buffer, *[at[axis] for axis in kept], TRUE)
-    return UOp(Op.INDEX, buffer.dtype, sources, tuple([shape[axis] for axis in kept]))
+    return place_of(buffer, at, shape, TRUE)
+
+
+def _unshaped(target: UOp, value: UOp) -> tuple[UOp, UOp]:
+    """A store of a reshaped value as a store of the value through a reshaped view.
+
+    store(t, reshape(x)) --> store(reshape(t), x): no division in what x reads.
+    """
+    while value.op is Op.RESHAPE:
+        value = value.src[0]
+        target = UOp(Op.RESHAPE, target.dtype, (target,), shape_of(value))
+    return target, value

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir import integer
+from loopwright_core.ir.fold import fold_rules
 from loopwright_core.ir.ops import Op
+from loopwright_core.ir.rewrite import rewrite_all
 from loopwright_core.ir.uop import UOp, Variable, toposort
 from loopwright_core.kernel.dims import Dim
 from loopwright_core.kernel.naming import output_names, reduce_names
@@ -44,6 +46,10 @@ def finish(body: UOp, outputs: Run, evaluator: Evaluator) -> Finished:
     """The kernel's body over its final dims: output dims in the given order, then the reduces'."""
     shared = shared_values(evaluator)
     roots = (body, *(u for group in shared for u in group))
+    folded = dict(zip(roots, rewrite_all(roots, fold_rules), strict=True))
+    body = folded[body]
+    shared = [[folded[u] for u in group] for group in shared]
+    roots = tuple(folded.values())
     nodes = toposort((body,))
     in_body = set(nodes)
     same, order = share_reduces(nodes)

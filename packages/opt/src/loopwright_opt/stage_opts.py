@@ -138,8 +138,11 @@ def check_keep(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> Non
     ]
     if not writers:
         refuse(kernel, opt, f"every user of {made.access} repeats it along another dim")
+    users = [place for u in instances for place in facts.within.get(u, ())]
+    _reaches(kernel, opt, schedule, made, tuple(users))
+    if len({_path(schedule, made.at, facts.statements[place].dims) for place in users}) > 1:
+        refuse(kernel, opt, f"not all users of {made.access} run in one loop {made.at}", made.at)
     for u in instances:
-        _reaches(kernel, opt, schedule, made, facts.within.get(u, ()))
         axes = inside(schedule, made.at, facts.free[u])
         if any(isinstance(a.size, Variable) for a in axes):
             refuse(kernel, opt, "a symbolic axis inside leaves the value without a size", made.at)
@@ -221,6 +224,19 @@ def _reaches(
         statement = facts_of(kernel).statements[place]
         if axis.dim not in statement.dims:
             refuse(kernel, opt, f"{statement.label} does not run inside {made.at}", made.at)
+
+
+def _path(schedule: Schedule, at: str, dims: frozenset[str]) -> tuple[str, ...]:
+    """The loops around a statement from the outermost to the axis `at`."""
+    found: list[str] = []
+    for axis in schedule.axes:
+        if not at or axis.kind.is_expanded:
+            break
+        if axis.dim in dims:
+            found.append(axis.name)
+        if axis.name == at:
+            break
+    return tuple(found)
 
 
 def _halo(kernel: Kernel, opt: Opt, access: Access, axes: tuple[Axis, ...], made: Stage) -> int:

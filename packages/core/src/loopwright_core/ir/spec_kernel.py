@@ -55,7 +55,7 @@ def verify_kernel(kernel: Kernel) -> None:
     _check_bindings(nodes, free)
     for store in body.src:
         _check_store_dims(store, free)
-    _check_memory(body, nodes)
+    _check_memory(body, [*nodes, *kernel.unused])
     for node in nodes:
         if node.op is Op.INDEX:
             check_in_range(node, free[node])

@@ -17,6 +17,7 @@ class Kernel:
 
     `dims`: output dims in nest order, then each reduce's. `shared`: values that indexing met at
     several index tuples, each entry the tuple of its instances (for KEEP: v0, v1, ...).
+    `unused`: BUFFERs of the AST that no access is left of; they stay parameters.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Kernel:
     dims: tuple[Dim, ...]
     schedule: Schedule
     shared: tuple[tuple[UOp, ...], ...] = ()
+    unused: tuple[UOp, ...] = ()
 
     def with_schedule(self, schedule: Schedule) -> Kernel:
         """The same body under another schedule."""
@@ -44,7 +46,7 @@ class Kernel:
     @cached_property
     def buffers(self) -> tuple[UOp, ...]:
         """One BUFFER node per slot, by slot."""
-        found = {n.arg.slot: n for n in self.nodes if n.op is Op.BUFFER}
+        found = {n.arg.slot: n for n in (*self.nodes, *self.unused) if n.op is Op.BUFFER}
         return tuple(found[s] for s in sorted(found))
 
 
