@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from level3 import I32, I64, Builder, check, installed, run_c
+
 from loopwright_core.errors import LoweringError
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType

@@ -96,7 +96,11 @@ class CLanguage:
 
     def vector(self, node: UOp) -> Expr:
         """A value that is a vector or is made from one; not BROADCAST."""
-        fail(LoweringError, f"this language has no {node.op.name} of vectors", where=self.program.name)
+        fail(
+            LoweringError,
+            f"this language has no {node.op.name} of vectors",
+            where=self.program.name,
+        )
 
     def splat(self, dtype: DType, scalar: Expr) -> Expr:
         """A scalar in all lanes, as a vector of that dtype."""

@@ -36,6 +36,8 @@ def decimal(value: float, dtype: DType) -> str:
 
 def is_finite(value: float, dtype: DType) -> bool:
     """Whether the value is still finite when rounded to that dtype."""
+    if -1e38 < value < 1e38:
+        return True
     with np.errstate(over="ignore"):
         return bool(np.isfinite(dtype.numpy.type(value)))
 

@@ -175,7 +175,8 @@ class CPrinter(CLanguage):
             return found
         op = node.op
         if op is Op.CONST:
-            return self.number(node.arg, node.dtype)
+            literal = self.exprs[node] = self.number(node.arg, node.dtype)
+            return literal
         if op is Op.VAR:
             return self.variable(node)
         if op is Op.SPECIAL:
