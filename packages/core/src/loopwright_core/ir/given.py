@@ -17,6 +17,8 @@ from loopwright_core.ir.uop import TRUE, UOp, extent_uop
 _DEPTH, _BUDGET = 6, 60
 # How many quotients, remainders, minima inside each other are seen under conditions.
 _NESTING = 4
+# How often what conditions say about one atom is carried over to the others.
+_ROUNDS = 2
 _SEEN_THROUGH = frozenset({Op.FLOORDIV, Op.MOD, Op.MIN, Op.MAX, Op.CDIV, Op.CMOD})
 
 
@@ -36,13 +38,14 @@ _RELATIONAL = frozenset({Op.MIN, Op.MAX, Op.FLOORDIV, Op.MOD, Op.MUL})
 class Given:
     """Conditions that hold: affine forms that are <= 0, and bool nodes that are true."""
 
-    __slots__ = ("_by_atom", "_depth", "_memo", "facts", "known")
+    __slots__ = ("_by_atom", "_depth", "_memo", "_tight", "facts", "known")
 
     def __init__(self, conditions: Iterable[UOp] = ()) -> None:
         self.facts: list[Affine] = []
         self.known: set[UOp] = set()
         self._by_atom: dict[UOp, list[tuple[Affine, int]]] = {}
         self._memo: dict[UOp, Interval] = {}
+        self._tight: dict[UOp, Interval] = {}
         self._depth = 0
         stack = list(conditions)[::-1]
         while stack:
@@ -59,12 +62,24 @@ class Given:
                 elif form is not None:
                     self._fact(form)
                     self._fact(Affine(tuple([(a, -k) for a, k in form.terms]), -form.const))
+        self._tighten()
 
     def _fact(self, form: Affine) -> None:
         if form.terms:
             self.facts.append(form)
             for atom, k in form.terms:
                 self._by_atom.setdefault(atom, []).append((form, k))
+
+    def _tighten(self) -> None:
+        """Bounds of single atoms: k*x + rest <= 0 gives x <= -min(rest) // k."""
+        for _ in range(_ROUNDS):
+            for fact in self.facts:
+                parts = [(atom, k, self._tight.get(atom) or bounds(atom)) for atom, k in fact.terms]
+                least = fact.const + sum([k * (b[0] if k > 0 else b[1]) for _, k, b in parts])
+                for atom, k, (lo, hi) in parts:
+                    rest = least - k * (lo if k > 0 else hi)
+                    edge = -rest // k if k > 0 else -(rest // k)
+                    self._tight[atom] = (lo, min(hi, edge)) if k > 0 else (max(lo, edge), hi)
 
     def about(self, atom: UOp) -> Sequence[tuple[Affine, int]]:
         """The facts in which an atom occurs, each with its coefficient there."""
@@ -74,7 +89,7 @@ class Given:
         """The bounds of an atom, its operands seen under the conditions."""
         found = self._memo.get(atom)
         if found is None:
-            found = bounds(atom)
+            found = _meet(bounds(atom), self._tight.get(atom) or bounds(atom))
             if atom.op not in _SEEN_THROUGH or not self.facts or self._depth == _NESTING:
                 return found
             self._memo[atom] = found  # what a fact about this atom itself may use meanwhile

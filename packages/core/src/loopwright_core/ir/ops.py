@@ -117,6 +117,4 @@ ELEMENTWISE = UNARY | BINARY | CONVERT | {Op.WHERE}
 # Elementwise at level 3 besides those of ELEMENTWISE that a target lists.
 RAW = frozenset({Op.CDIV, Op.CMOD, Op.CSHL, Op.CSHR, Op.FTOI, Op.FMA})
 MOVEMENT = frozenset({Op.RESHAPE, Op.PERMUTE, Op.EXPAND, Op.PAD, Op.SHRINK, Op.FLIP, Op.WINDOW})
-COMMUTATIVE = frozenset(
-    {Op.ADD, Op.MUL, Op.MAX, Op.MIN, Op.AND, Op.OR, Op.XOR, Op.CMPEQ, Op.CMPNE}
-)
+COMMUTATIVE = frozenset({Op.ADD, Op.MUL, Op.MAX, Op.MIN, Op.AND, Op.OR, Op.XOR, Op.CMPEQ, Op.CMPNE})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from typing import Any
 
@@ -234,6 +234,19 @@ def _sources(parts: list[Check]) -> Check:
     )
 
 
+def _may_match(p: Pat, node: UOp) -> bool:
+    """Whether a variant can match any node with this node's op, dtype and ops of sources."""
+    if p.ops is not None and node.op not in p.ops:
+        return False
+    if p.dtype is not None and not p.dtype(node.dtype):
+        return False
+    if p.src is None:
+        return True
+    return len(p.src) == len(node.src) and all(
+        q.ops is None or s.op in q.ops for q, s in zip(p.src, node.src)
+    )
+
+
 class Rule:
     """A named law: where the pattern matches, `fn(**captures)` is equal; None is no answer.
 
@@ -241,7 +254,7 @@ class Rule:
     rules are unique in a table.
     """
 
-    __slots__ = ("_checks", "_takes_ctx", "fn", "name", "pattern")
+    __slots__ = ("_checks", "_takes_ctx", "_variants", "fn", "name", "pattern")
 
     def __init__(self, name: str, pattern: Pat, fn: Callable[..., UOp | None]) -> None:
         self.name, self.pattern, self.fn = name, pattern, fn
@@ -252,6 +265,7 @@ class Rule:
                 f"rule {name}: {len(variants)} orders of commutative sources",
                 fix="Fix an order with Pat.in_order()",
             )
+        self._variants = variants
         self._checks = [_compile(v) for v in variants]
         self._takes_ctx = "ctx" in inspect.signature(fn).parameters
 
@@ -270,13 +284,20 @@ class Rule:
 
     def apply(self, node: UOp, ctx: Any = None) -> UOp | None:
         """The rewritten node; None where the rule does not match, or leaves the node as it is."""
-        for check in self._checks:
+        return self._run(self._checks, node, ctx)
+
+    def _run(self, checks: Sequence[Check], node: UOp, ctx: Any) -> UOp | None:
+        for check in checks:
             found: Captures = {}
             if check(node, found):
                 made = self.fn(**found, ctx=ctx) if self._takes_ctx else self.fn(**found)
                 if made is not None and made is not node:
                     return made
         return None
+
+    def _checks_for(self, node: UOp) -> tuple[Check, ...]:
+        """The checks that nodes of this op, dtype and ops of sources can pass."""
+        return tuple([c for v, c in zip(self._variants, self._checks) if _may_match(v, node)])
 
     def __repr__(self) -> str:
         return f"Rule({self.name})"
@@ -285,7 +306,7 @@ class Rule:
 class Rules:
     """A table of rules in order; the first that answers wins. Tables are joined with `+`."""
 
-    __slots__ = ("_any", "_by_op", "rows")
+    __slots__ = ("_candidates", "rows")
 
     def __init__(self, *rows: Rule) -> None:
         self.rows = rows
@@ -294,19 +315,29 @@ class Rules:
             if row.name in names:
                 fail(ArgumentError, f"two rules are named {row.name}", fix="Rename one")
             names.add(row.name)
-        self._any = tuple([r for r in rows if r.ops is None])
-        self._by_op: dict[Op, tuple[Rule, ...]] = {}
-        for op in {op: None for r in rows for op in r.ops or ()}:
-            self._by_op[op] = tuple([r for r in rows if r.ops is None or op in r.ops])
+        # By op, dtype and ops of sources: the rules that can match, with their checks.
+        self._candidates: dict[Any, list[tuple[Rule, tuple[Check, ...]]]] = {}
 
     def of(self, op: Op) -> tuple[Rule, ...]:
         """The rules whose root may be that op, in order."""
-        return self._by_op.get(op, self._any)
+        return tuple([r for r in self.rows if r.ops is None or op in r.ops])
 
     def apply(self, node: UOp, ctx: Any = None) -> tuple[Rule, UOp] | None:
         """The first rule that changes the node, and what it becomes."""
-        for rule in self._by_op.get(node.op, self._any):
-            made = rule.apply(node, ctx)
+        src = node.src
+        key: Any
+        if len(src) == 2:
+            key = node.op, node.dtype, src[0].op, src[1].op
+        elif len(src) < 2:
+            key = node.op, node.dtype, src[0].op if src else None
+        else:
+            key = node.op, node.dtype, *[s.op for s in src]
+        candidates = self._candidates.get(key)
+        if candidates is None:
+            found = [(r, r._checks_for(node)) for r in self.rows]
+            candidates = self._candidates[key] = [row for row in found if row[1]]
+        for rule, checks in candidates:
+            made = rule._run(checks, node, ctx)
             if made is not None:
                 return rule, made
         return None
