@@ -145,14 +145,17 @@ def erf(x: Any, /) -> Array:
 
 
 def _cbrt(x: UOp) -> UOp:
-    """A guess that divides the exponent by 3, then Halley's steps; subnormals are scaled first."""
+    """A guess that divides the exponent by 3, then Halley's steps, away from both ends of the range."""
     single = x.dtype is dt.float32
     unsigned = dt.unsigned(x.dtype.bits)
     a = magnitude(x)
     mantissa, bias = (23, 127) if single else (52, 1023)
     lift = 24 if single else 54  # a multiple of 3, so its cube root is a power of two
     tiny = graph.alu(Op.CMPLT, a, _c(2.0 ** (lift - bias), x))
-    scaled = graph.where(tiny, graph.alu(Op.MUL, a, _c(2.0**lift, x)), a)
+    huge = graph.alu(Op.CMPLT, _c(2.0 ** (bias - 3), x), a)  # the guess cubed may overflow
+    factor = graph.where(huge, _c(2.0**-lift, x), _c(1, x))
+    factor = graph.where(tiny, _c(2.0**lift, x), factor)
+    scaled = graph.alu(Op.MUL, a, factor)
     third = graph.alu(Op.FLOORDIV, graph.bitcast(scaled, unsigned), graph.constant(3, unsigned))
     offset = int(((bias * 2 / 3) - 0.0450466) * 2**mantissa)
     y = graph.bitcast(graph.alu(Op.ADD, third, graph.constant(offset, unsigned)), x.dtype)
@@ -163,7 +166,9 @@ def _cbrt(x: UOp) -> UOp:
         half, quarter = graph.alu(Op.MUL, cube, _c(0.5, x)), graph.alu(Op.MUL, scaled, _c(0.25, x))
         share = graph.alu(Op.DIV, top, graph.alu(Op.ADD, half, quarter))
         y = graph.alu(Op.ADD, y, graph.alu(Op.MUL, graph.alu(Op.MUL, y, _c(0.25, x)), share))
-    y = graph.where(tiny, graph.alu(Op.MUL, y, _c(2.0 ** (-lift // 3), x)), y)
+    back = graph.where(huge, _c(2.0 ** (lift // 3), x), _c(1, x))
+    back = graph.where(tiny, _c(2.0 ** -(lift // 3), x), back)
+    y = graph.alu(Op.MUL, y, back)
     regular = graph.alu(
         Op.AND, graph.alu(Op.CMPLT, _c(0, x), a), graph.alu(Op.CMPLT, a, _c(math.inf, x))
     )
