@@ -23,7 +23,13 @@ from loopwright.memory import (
 from loopwright.options import current
 from loopwright_core import pipeline
 from loopwright_core.built import Built
-from loopwright_core.errors import ArgumentTypeError, LoopwrightError, PluginError, fail
+from loopwright_core.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    LoopwrightError,
+    PluginError,
+    fail,
+)
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.shape import shape_of
@@ -147,6 +153,7 @@ _build_lock = threading.Lock()
 
 def build_all(plan: Plan, device: Device, options: Options) -> list[Built]:
     """Every kernel as text. Given opts by kernel name need names that tell kernels apart."""
+    _check_opts(plan, options)
     with _build_lock:
         if options.opts_by_kernel:
             return build_distinct(plan, device, options)
@@ -156,6 +163,7 @@ def build_all(plan: Plan, device: Device, options: Options) -> list[Built]:
 
 def build_distinct(plan: Plan, device: Device, options: Options) -> list[Built]:
     """Every kernel under a name of its own: a further kernel of one name gets `_1`, `_2`, ..."""
+    _check_opts(plan, options)
     built: list[Built] = []
     owners: dict[str, UOp] = {}
     for kernel, given in zip(plan.kernels, plan.names, strict=True):
@@ -168,6 +176,17 @@ def build_distinct(plan: Plan, device: Device, options: Options) -> list[Built]:
         wanted = given if name == base else name
         built.append(pipeline.build(kernel.ast, device, options, wanted))
     return built
+
+
+def _check_opts(plan: Plan, options: Options) -> None:
+    """`opts` as a plain list is for one kernel: with several it is unclear which is meant."""
+    n = len({kernel.ast for kernel in plan.kernels})
+    if options.opts is not None and n > 1:
+        fail(
+            ArgumentError,
+            f"opts is a list for one kernel, and this expression is {n} different kernels",
+            fix="give a dict from kernel name to list; lw.kernels(...) shows the names",
+        )
 
 
 def _in_memory(node: UOp, device: str) -> UOp | None:

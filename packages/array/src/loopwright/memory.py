@@ -57,8 +57,8 @@ class Storage:
             return self.host
         with self._lock:
             memory = self._memory
-        if isinstance(memory, np.ndarray):  # what CPU devices allocate
-            cells = memory.view(np.uint8)[: self.n_bytes]
+        if hasattr(memory, "__array_interface__"):  # the host's own memory: its bytes, shared
+            cells = np.asarray(memory)[: self.n_bytes]
             return cells.view(self.dtype.numpy).reshape(self.shape)
         out = np.empty(self.shape, self.dtype.numpy)
         if memory is not None:
