@@ -208,7 +208,7 @@ class Array(Methods, Operators):
         return get(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        from loopwright.api.indexing import put
+        from loopwright.api.assignment import put
 
         self._uop = put(self, key, value)
 

@@ -1,4 +1,4 @@
-"""Reading and replacing parts of arrays: x[key], x[key] = v, take."""
+"""Reading parts of arrays: x[key], take, take_along_axis."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from loopwright import graph
 from loopwright.api.axes import one_axis
-from loopwright.api.dtypes import astype, operand
-from loopwright.array import Array, from_host
-from loopwright.promotion import is_weak, joint_device, joint_shape
+from loopwright.api.dtypes import operand
+from loopwright.array import Array
+from loopwright.promotion import joint_device, joint_shape
 from loopwright_core.errors import (
     ArgumentTypeError,
     DTypeError,
@@ -43,7 +43,7 @@ class Basic:
     shape: tuple[int, ...]
 
 
-def _is_array(part: Any) -> bool:
+def is_array(part: Any) -> bool:
     """An index that is an array of its own, not an int or a slice."""
     if isinstance(part, Array):
         return True
@@ -52,14 +52,14 @@ def _is_array(part: Any) -> bool:
     return isinstance(part, (bool, np.bool_))
 
 
-def _parts(x: Array, key: Any) -> list[Any]:
+def key_parts(x: Array, key: Any) -> list[Any]:
     """The key as one part per axis and new axis, its ellipsis written out."""
     parts = list(key) if isinstance(key, tuple) else [key]
     n_used = 0
     for part in parts:
         if part is None or part is Ellipsis:
             continue
-        n_used += _as_index(part).ndim if _is_bool(part) else 1
+        n_used += as_index(part).ndim if is_bool(part) else 1
     if sum(part is Ellipsis for part in parts) > 1:
         fail(OutOfBoundsError, "an index has more than one ellipsis", fix="keep one `...`")
     if n_used > x.ndim:
@@ -75,11 +75,11 @@ def _parts(x: Array, key: Any) -> list[Any]:
     return parts[:place] + fill + parts[place + 1 :]
 
 
-def _is_bool(part: Any) -> bool:
-    return _is_array(part) and _as_index(part).dtype.is_bool
+def is_bool(part: Any) -> bool:
+    return is_array(part) and as_index(part).dtype.is_bool
 
 
-def _as_index(part: Any) -> Array:
+def as_index(part: Any) -> Array:
     """An array index as an Array of integers or bool."""
     if isinstance(part, list) and not part:
         part = np.zeros(0, np.int64)
@@ -93,7 +93,7 @@ def _as_index(part: Any) -> Array:
     return found
 
 
-def _basic(x: Array, parts: list[Any]) -> Basic:
+def basic_key(x: Array, parts: list[Any]) -> Basic:
     spans: list[Span] = []
     shape: list[int] = []
     for part in parts:
@@ -150,17 +150,17 @@ def _view(node: UOp, spans: tuple[Span, ...]) -> UOp:
 
 def get(x: Array, key: Any) -> Array:
     """x[key]. Raises OutOfBoundsError where an int is outside its axis."""
-    parts = _parts(x, key)
-    if any(_is_array(part) for part in parts):
+    parts = key_parts(x, key)
+    if any(is_array(part) for part in parts):
         return _advanced(x, parts)
-    basic = _basic(x, parts)
+    basic = basic_key(x, parts)
     return Array(graph.reshape(_view(x._uop, basic.spans), basic.shape), x.device)
 
 
 def _advanced(x: Array, parts: list[Any]) -> Array:
     """Integer arrays pick by one flat gather; bool arrays by their positions, from the host."""
     parts = _expand_masks(parts)
-    basic_parts = [slice(None) if _is_array(p) else p for p in parts]
+    basic_parts = [slice(None) if is_array(p) else p for p in parts]
     kept = get(x, tuple(basic_parts))
     # the axes of `kept` where the arrays stand; ints between arrays count as arrays in NumPy
     picks: list[Array] = []
@@ -168,7 +168,7 @@ def _advanced(x: Array, parts: list[Any]) -> Array:
     places: list[int] = []
     axis = 0
     for place, part in enumerate(parts):
-        if _is_array(part):
+        if is_array(part):
             picks.append(checked_index(part, kept.shape[axis], axis))
             axes.append(axis)
             places.append(place)
@@ -190,10 +190,10 @@ def _expand_masks(parts: list[Any]) -> list[Any]:
     """Bool arrays replaced by the positions where they hold; evaluated on the host."""
     out: list[Any] = []
     for part in parts:
-        if not _is_bool(part):
+        if not is_bool(part):
             out.append(part)
             continue
-        mask = _as_index(part)
+        mask = as_index(part)
         if mask.ndim == 0:
             fail(
                 OutOfBoundsError,
@@ -216,7 +216,7 @@ def checked_index(part: Any, n: int, axis: int) -> Array:
         single = graph.scalar(part._uop)
         if single is not None and part.size:
             _integer(single.arg, n, axis)
-    return _as_index(part)
+    return as_index(part)
 
 
 def _pick(x: Array, axes: list[int], picks: list[Array], adjacent: bool) -> Array:
@@ -316,103 +316,3 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Array:
         n *= extent
     flat = flat_index(picks, list(full))
     return Array(graph.gather(graph.reshape(source, (n,)), flat, 0), x.device)
-
-
-def put(x: Array, key: Any, value: Any) -> UOp:
-    """The node of x with the part `key` replaced by `value`."""
-    new = _value(x, value)
-    parts = _parts(x, key)
-    if any(_is_array(part) for part in parts):
-        return _put_advanced(x, parts, new)
-    basic = _basic(x, parts)
-    return _place(x, basic, new)
-
-
-def _value(x: Array, value: Any) -> Array:
-    if is_weak(value):
-        return Array(graph.constant(value, x.dtype, "x[...] = v"), x.device)
-    new = astype(operand("x[...] = v", value), x.dtype)
-    joint_device("x[...] = v", (x, new))
-    return new
-
-
-def _fit(new: Array, shape: tuple[int, ...]) -> UOp:
-    """The value broadcast to the part's shape; NumPy drops leading axes of size 1."""
-    node, sizes = new._uop, new.shape
-    while len(sizes) > len(shape) and sizes[0] == 1:
-        sizes = sizes[1:]
-    fits = len(sizes) <= len(shape) and all(
-        n in (1, m) for n, m in zip(sizes[::-1], shape[::-1], strict=False)
-    )
-    if not fits:
-        fail(
-            ShapeError,
-            f"a value of shape {new.shape} does not broadcast to the part of shape {shape}",
-            where="x[...] = v",
-            fix="make its sizes equal to the part's, or 1",
-        )
-    return graph.expand(graph.reshape(node, sizes), shape)
-
-
-def _place(x: Array, basic: Basic, new: Array) -> UOp:
-    """where(the part, the value moved to its place, x)."""
-    node = _fit(new, basic.shape)
-    spans = basic.spans
-    part = tuple([s.n for s in spans])
-    if 0 in part:
-        return x._uop
-    node = graph.reshape(node, part)
-    node = graph.flip(node, [a for a, s in enumerate(spans) if s.step < 0])
-    if part == x.shape:
-        return node
-    inside = graph.full(part, const(True, dt.bool_))
-    zero = const(0, x.dtype)
-    widths = []
-    for axis, s in enumerate(spans):
-        first = s.start if s.step > 0 else s.start + (s.n - 1) * s.step
-        step = abs(s.step)
-        node = graph.dilate(node, axis, step, zero)
-        if step > 1 and s.n > 1:
-            inside = spread_true(inside, axis, step)
-        widths.append((first, x.shape[axis] - first - ((s.n - 1) * step + 1)))
-    inside = graph.pad(inside, widths, const(False, dt.bool_))
-    return graph.where(inside, graph.pad(node, widths, zero), x._uop)
-
-
-def spread_true(inside: UOp, axis: int, step: int) -> UOp:
-    """A mask with `step - 1` False between its elements along an axis."""
-    return graph.dilate(inside, axis, step, const(False, dt.bool_))
-
-
-def _put_advanced(x: Array, parts: list[Any], new: Array) -> UOp:
-    """One mask alone is a where; anything else is done by NumPy on the host."""
-    masks = [p for p in parts if _is_array(p)]
-    plain = all(p == slice(None) for p in parts if not _is_array(p))
-    if len(masks) == 1 and plain and _is_bool(masks[0]) and _is_array(parts[0]):
-        mask = _as_index(masks[0])
-        rest = x.shape[mask.ndim :]
-        if mask.shape != x.shape[: mask.ndim]:
-            fail(
-                OutOfBoundsError,
-                f"a mask of shape {mask.shape} for an array of shape {x.shape}",
-                fix="its sizes must be those of the array's first axes",
-            )
-        sizes = new.shape
-        if len(sizes) == len(rest) + 1 and sizes[0] == 1:
-            sizes = sizes[1:]
-        if len(sizes) <= len(rest):
-            value = _fit(Array(graph.reshape(new._uop, sizes), x.device), rest)
-            lifted = graph.reshape(mask._uop, (*mask.shape, *[1] * len(rest)))
-            return graph.where(graph.expand(lifted, x.shape), graph.expand(value, x.shape), x._uop)
-    copy = x.numpy().copy()
-    for axis, part in enumerate(parts):
-        if isinstance(part, (list, np.ndarray)) and not _is_bool(part) and None not in parts:
-            checked_index(part, x.shape[axis], axis)
-    key = tuple([p.numpy() if isinstance(p, Array) else p for p in parts])
-    try:
-        copy[key] = new.numpy()
-    except IndexError as error:
-        fail(OutOfBoundsError, str(error), where="x[...] = v")
-    except ValueError as error:
-        fail(ShapeError, str(error), where="x[...] = v")
-    return from_host(copy, x.device, False)._uop

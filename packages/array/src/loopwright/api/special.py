@@ -145,7 +145,7 @@ def erf(x: Any, /) -> Array:
 
 
 def _cbrt(x: UOp) -> UOp:
-    """A guess that divides the exponent by 3, then Halley's steps, away from both ends of the range."""
+    """A guess that divides the exponent by 3, then Halley's steps; both ends are scaled away."""
     single = x.dtype is dt.float32
     unsigned = dt.unsigned(x.dtype.bits)
     a = magnitude(x)
