@@ -15,6 +15,7 @@ from loopwright_core.program.cexpr import (
     ADD,
     BINARY,
     LOGICAL,
+    MUL,
     OR,
     PRIMARY,
     TERNARY,
@@ -312,11 +313,15 @@ class CPrinter(CLanguage):
         return cast(self.type_name(dtype), first) if dtype.bits >= 32 else first
 
     def arith(self, op: Op, a: Expr, b: Expr, right: UOp) -> Expr:
-        """`a op b`; adding a negative constant is written as subtracting."""
-        if op is Op.ADD and right.op is Op.BROADCAST:
-            right = right.src[0]
-        if op is Op.ADD and right.op is Op.CONST and b.level == UNARY and b.text[0] == "-":
-            return binary(BINARY[Op.SUB], a, Expr(b.text[1:]))
+        """`a op b`; what adds something negative is written as subtracting."""
+        if op is Op.MUL and b.text == "-1" and right.dtype.is_int and not a.is_splat:
+            return Expr(f"-{a.at(PRIMARY)}", UNARY)
+        if op is Op.ADD and b.level == UNARY and b.text[0] == "-":
+            return binary(BINARY[Op.SUB], a, Expr(b.text[1:], b.level))
+        if op is Op.ADD and b.level == MUL and right.dtype.is_int:
+            factor, times, number = b.text.rpartition(" * -")
+            if times and number.isdigit():
+                return binary(BINARY[Op.SUB], a, Expr(f"{factor} * {number}", MUL))
         return binary(BINARY[op], a, b)
 
     def _wrapped(self, node: UOp, expr: Expr) -> Expr:
