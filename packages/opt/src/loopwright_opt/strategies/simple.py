@@ -38,6 +38,8 @@ def _lanes(kernel: Kernel, target: Target) -> Iterator[Opt]:
             continue
         touched = _accesses(facts, place)
         widest = max((a.dtype.itemsize for a in touched), default=0)
+        if not widest:  # a reduce of reduces: it touches no memory itself
+            continue
         for dim in _candidates(kernel, statement):
             steps = {a.stride(dim) for a in everything}
             hidden = any(dim in a.opaque for a in everything)
