@@ -18,6 +18,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Program(click.Group):
     """A group whose commands report failures as one clear message and a status that is not 0."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Note whether failures too are to be JSON."""
+        ctx.meta["loopwright.json"] = "--json" in args
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""
         try:
@@ -34,7 +39,7 @@ class Program(click.Group):
 
 
 def _fail(message: str, ctx: click.Context) -> NoReturn:
-    if "--json" in sys.argv[1:] or (ctx.obj or {}).get("json"):
+    if ctx.meta["loopwright.json"]:
         click.echo(json.dumps({"error": message}))
     else:
         click.echo(f"error: {message}", err=True)
