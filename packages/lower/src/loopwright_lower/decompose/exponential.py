@@ -14,8 +14,10 @@ from loopwright_lower.decompose.build import (
     add,
     bitcast,
     bits_of,
+    float_bits,
     lt,
     mul,
+    or_,
     shl,
     shr,
     sub,
@@ -69,6 +71,12 @@ def nearest(e: Emit, x: UOp, factor: float) -> tuple[UOp, UOp]:
     form = BINARY[x.dtype]
     total = e.fma(x, const(factor, x.dtype), const(form.magic, x.dtype))
     return sub(total, form.magic), bits_of(total)
+
+
+def from_low_bits(n: UOp, dtype: DType, offset: float = 0.0) -> UOp:
+    """An unsigned below 2**mantissa as a float, less `offset`: without a conversion op."""
+    magic = math.ldexp(1.0, BINARY[dtype].mantissa)
+    return sub(bitcast(or_(n, float_bits(magic, dtype)), dtype), magic + offset)
 
 
 def power_of_two(n: UOp, dtype: DType) -> UOp:

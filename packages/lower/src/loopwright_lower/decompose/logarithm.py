@@ -13,7 +13,6 @@ from loopwright_lower.decompose.build import (
     and_,
     bitcast,
     bits_of,
-    cast,
     div,
     eq,
     float_bits,
@@ -24,7 +23,7 @@ from loopwright_lower.decompose.build import (
     where,
 )
 from loopwright_lower.decompose.double import polynomial
-from loopwright_lower.decompose.exponential import BINARY
+from loopwright_lower.decompose.exponential import BINARY, from_low_bits
 from loopwright_lower.decompose.table import Emit, Rule, is_float
 
 
@@ -36,9 +35,10 @@ def split(x: UOp, subnormals: bool = True) -> tuple[UOp, UOp]:
     if subnormals:
         x = where(tiny, mul(x, math.ldexp(1.0, form.mantissa + 1)), x)
     root = float_bits(math.sqrt(0.5), dtype)
-    moved = sub(bits_of(x), root)
+    # Both parts of 1 * 2**n come out whole: m's bits from `root` on, and n + bias above them.
+    moved = add(bits_of(x), (form.bias << form.mantissa) - root)
     m = bitcast(add(and_(moved, (1 << form.mantissa) - 1), root), dtype)
-    n = cast(shr(bitcast(moved, dt.signed(dtype.bits)), form.mantissa), dtype)
+    n = from_low_bits(shr(moved, form.mantissa), dtype, form.bias)
     if subnormals:
         n = sub(n, where(tiny, const(form.mantissa + 1, dtype), const(0.0, dtype)))
     return m, n

@@ -30,7 +30,7 @@ from loopwright_lower.decompose.build import (
     where,
 )
 from loopwright_lower.decompose.double import Pair, fast_two_sum, two_product, two_sum
-from loopwright_lower.decompose.exponential import BINARY, nearest
+from loopwright_lower.decompose.exponential import BINARY, from_low_bits, nearest
 from loopwright_lower.decompose.table import Emit
 
 _U64 = dt.uint64
@@ -105,23 +105,13 @@ def _digits(x: UOp) -> UOp:
 
 
 def _quarter(top: UOp) -> tuple[UOp, UOp]:
-    """Turns of pi/2 in the top two bits of a fixed-point number: the nearest, and what is left."""
-    bits = top.dtype.bits
-    q = shr(add(top, 1 << (bits - 3)), bits - 2)
-    return q, bitcast(sub(top, shl(q, bits - 2)), dt.signed(bits))
-
-
-def _float_pair(fraction: UOp, below: UOp, dtype: DType) -> Pair:
-    """A signed word and the unsigned word below it as a float pair, in units of the first."""
-    high = cast(fraction, dtype)
-    cut = cast(sub(fraction, ftoi(high, fraction.dtype)), dtype)
-    low = add(cut, mul(cast(below, dtype), math.ldexp(1.0, -dtype.bits)))
-    # After cancellation `high` may have fewer digits than `low`.
-    return fast_two_sum(high, low)
+    """Turns of pi/2 in a 32-bit word with two bits before the point: the nearest, and the rest."""
+    q = shr(add(top, 1 << 29), 30)
+    return q, sub(top, shl(q, 30))
 
 
 def _times_half_pi(e: Emit, pair: Pair, dtype: DType) -> Pair:
-    """(high + low) * pi/2, from units of a quarter turn's fraction to radians."""
+    """(high + low) * pi/2 in units of the fraction's word (its last bit counts 2**-30, 2**-62)."""
     c0, c1, _ = co.HALF_PI_32 if dtype is dt.float32 else co.HALF_PI_64
     first, second = math.ldexp(c0, 2 - dtype.bits), math.ldexp(c1, 2 - dtype.bits)
     high, rest = two_product(e, pair[0], const(first, dtype))
@@ -136,8 +126,14 @@ def _payne_hanek_32(e: Emit, x: UOp) -> tuple[UOp, Pair]:
     wide = cast(m, _U64)
     middle = add(mul(wide, cast(b, _U64)), shr(mul(wide, cast(c, _U64)), 32))
     top = add(mul(m, a), cast(shr(middle, 32), dt.uint32))
-    q, fraction = _quarter(top)
-    pair = _float_pair(fraction, cast(middle, dt.uint32), dt.float32)
+    q, rest = _quarter(top)
+    fraction = bitcast(rest, dt.int32)
+    high = cast(fraction, dt.float32)
+    cut = cast(sub(fraction, ftoi(high, dt.int32)), dt.float32)
+    # Signed conversions are what hardware has: the last bit of 62 is let go.
+    below = cast(bitcast(shr(cast(middle, dt.uint32), 1), dt.int32), dt.float32)
+    # After cancellation `high` may have fewer digits than what follows.
+    pair = fast_two_sum(high, e.fma(below, const(2.0**-31, dt.float32), cut))
     return q, _times_half_pi(e, pair, dt.float32)
 
 
@@ -161,6 +157,10 @@ def _payne_hanek_64(e: Emit, x: UOp) -> tuple[UOp, Pair]:
         columns.append(and_(total, _LOW))
         carry = shr(total, 32)
     _, c2, c3, c4, c5 = columns
-    q, fraction = _quarter(or_(shl(c5, 32), c4))
-    pair = _float_pair(fraction, or_(shl(c3, 32), c2), dt.float64)
-    return q, _times_half_pi(e, pair, dt.float64)
+    q, rest = _quarter(c5)
+    # `rest` is signed and wraps; half the range of a limb added makes it one.
+    first = from_low_bits(add(rest, 1 << 31), dt.float64, 2.0**31)
+    second, third, fourth = (from_low_bits(c, dt.float64) for c in (c4, c3, c2))
+    high, low = fast_two_sum(mul(first, 2.0**32), second)
+    tail = e.fma(fourth, const(2.0**-64, dt.float64), mul(third, 2.0**-32))
+    return q, _times_half_pi(e, fast_two_sum(high, add(low, tail)), dt.float64)

@@ -7,9 +7,10 @@ of y. 2**d modulo b comes by squaring in integers: a fixed number of steps for e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass
 
 from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp, const
 from loopwright_lower.decompose.build import (
@@ -19,7 +20,6 @@ from loopwright_lower.decompose.build import (
     bitcast,
     bits_of,
     cast,
-    cmod,
     copy_sign,
     div,
     eq,
@@ -38,86 +38,71 @@ from loopwright_lower.decompose.build import (
 from loopwright_lower.decompose.exponential import BINARY, power_of_two
 from loopwright_lower.decompose.table import Emit, Rule, is_float, is_kept, keep
 
-_U64 = dt.uint64
 
+def _times_modulo(a: UOp, b: UOp, m: Modulus) -> UOp:
+    """a*b modulo m, for a, b < m < 2**24 in 32-bit integers, 2**53 in 64-bit ones.
 
-Modulo = Callable[[UOp, UOp], UOp]
-
-
-def _modulo_64(m: UOp) -> Modulo:
-    """a*b modulo m by integer division, for a, b < m < 2**24."""
-    return lambda a, b: cmod(mul(a, b), m)
-
-
-def _modulo_double(m: UOp) -> Modulo:
-    """a*b modulo m in float64, for integers a, b < m < 2**24: products are exact."""
-    inverse = div(1.0, m)
-
-    def times(a: UOp, b: UOp) -> UOp:
-        product = mul(a, b)
-        rest = sub(product, mul(trunc(mul(product, inverse)), m))  # the quotient is off by one
-        rest = where(lt(rest, 0), add(rest, m), rest)
-        return where(lt(rest, m), rest, sub(rest, m))
-
-    return times
-
-
-def _modulo_53(m: UOp) -> Modulo:
-    """a*b modulo m for a, b < m < 2**53.
-
-    The quotient is guessed in float64, off by less than four; the remainder follows from
-    products modulo 2**64, where it is small.
+    The quotient is guessed in floats, off by less than four; the remainder follows from products
+    modulo 2**32 or 2**64, where it is small.
     """
-    inverse = div(1.0, cast(m, dt.float64))
-    two, four = shl(m, 1), shl(m, 2)
+    unsigned, signed = a.dtype, dt.signed(a.dtype.bits)
+    floats = [cast(bitcast(v, signed), m.inverse.dtype) for v in (a, b)]
+    guess = mul(mul(floats[0], floats[1]), m.inverse)
+    quotient = bitcast(ftoi(guess, signed), unsigned)
+    rest = sub(mul(a, b), mul(quotient, m.value))
+    rest = where(lt(bitcast(rest, signed), 0), add(rest, m.four), rest)
+    for multiple in (m.four, m.two, m.value):
+        rest = where(lt(rest, multiple), rest, sub(rest, multiple))
+    return rest
 
-    def times(a: UOp, b: UOp) -> UOp:
-        guess = mul(mul(cast(a, dt.float64), cast(b, dt.float64)), inverse)
-        rest = sub(mul(a, b), mul(ftoi(guess, _U64), m))
-        rest = where(lt(bitcast(rest, dt.int64), 0), add(rest, four), rest)
-        for multiple in (four, two, m):
-            rest = where(lt(rest, multiple), rest, sub(rest, multiple))
-        return rest
 
-    return times
+@dataclass(frozen=True, slots=True)
+class Modulus:
+    """An integer with all its digits, its multiples, and its reciprocal."""
+
+    value: UOp
+    two: UOp
+    four: UOp
+    inverse: UOp
+
+
+def _modulus(value: UOp, dtype: DType) -> Modulus:
+    inverse = div(1.0, cast(bitcast(value, dt.signed(dtype.bits)), dtype))
+    return Modulus(value, shl(value, 1), shl(value, 2), inverse)
 
 
 def _digits_and_exponent(x: UOp) -> tuple[UOp, UOp]:
     """(a, k): x = a * 2**k * (smallest subnormal), a with its top digit set; x finite, >= 0."""
-    form = BINARY[x.dtype]
+    form, signed = BINARY[x.dtype], dt.signed(x.dtype.bits)
     tiny = lt(x, math.ldexp(1.0, 1 - form.bias))
     lift = form.mantissa + 1
     raw = bits_of(where(tiny, mul(x, math.ldexp(1.0, lift)), x))
-    exponent = cast(shr(raw, form.mantissa), dt.int64)
-    digits = or_(cast(and_(raw, (1 << form.mantissa) - 1), _U64), 1 << form.mantissa)
-    below = where(tiny, const(lift + 1, dt.int64), const(1, dt.int64))
+    exponent = bitcast(shr(raw, form.mantissa), signed)
+    digits = or_(and_(raw, (1 << form.mantissa) - 1), 1 << form.mantissa)
+    below = where(tiny, const(lift + 1, signed), const(1, signed))
     return digits, sub(exponent, below)
 
 
-def fmod_magnitude(e: Emit, x: UOp, y: UOp) -> UOp:
+def fmod_magnitude(x: UOp, y: UOp) -> UOp:
     """|x| modulo |y| for finite x >= 0 and y > 0; elsewhere any value."""
     a, x_exponent = _digits_and_exponent(x)
     b, y_exponent = _digits_and_exponent(y)
     gap = sub(x_exponent, y_exponent)
     # Below 2**9 (float32) or 2**12 (float64); a negative gap is x < y, chosen at the end.
     steps, d_bits = (4, 9) if x.dtype is dt.float32 else (6, 12)
-    d = and_(bitcast(where(lt(gap, 0), const(0, dt.int64), gap), _U64), (1 << d_bits) - 1)
+    d = bitcast(where(lt(gap, 0), 0, gap), a.dtype)
+    d = and_(d, (1 << d_bits) - 1)
     # The top bits of d alone give a power below b, which has all its digits.
-    power = shl(const(1, _U64), shr(d, steps))
-    if x.dtype is dt.float64:
-        times = _modulo_53(b)
-    elif e.has(dt.float64):
-        a, b, power = (cast(v, dt.float64) for v in (a, b, power))
-        times = _modulo_double(b)
-    else:
-        times = _modulo_64(b)
+    power = shl(const(1, a.dtype), shr(d, steps))
+    modulus = _modulus(b, x.dtype)
     for k in reversed(range(steps)):
-        power = times(power, power)
+        power = _times_modulo(power, power, modulus)
         double = add(power, power)
         double = where(lt(double, b), double, sub(double, b))
         power = where(ne(and_(d, 1 << k), 0), double, power)
-    rest = times(where(lt(a, b), a, sub(a, b)), power)
-    return where(lt(x, y), x, _scaled(cast(rest, x.dtype), y_exponent))
+    rest = _times_modulo(where(lt(a, b), a, sub(a, b)), power, modulus)
+    value = cast(bitcast(rest, y_exponent.dtype), x.dtype)
+    return where(lt(x, y), x, _scaled(value, y_exponent))
 
 
 def _scaled(value: UOp, exponent: UOp) -> UOp:
@@ -125,11 +110,10 @@ def _scaled(value: UOp, exponent: UOp) -> UOp:
     dtype = value.dtype
     form = BINARY[dtype]
     unsigned = dt.unsigned(dtype.bits)
-    least = 1 - form.bias - form.mantissa
-    half = shr(add(exponent, least), 1)
-    rest = sub(add(exponent, least), half)
-    first = power_of_two(cast(bitcast(half, _U64), unsigned), dtype)
-    second = power_of_two(cast(bitcast(rest, _U64), unsigned), dtype)
+    total = add(exponent, 1 - form.bias - form.mantissa)
+    half = shr(total, 1)
+    first = power_of_two(bitcast(half, unsigned), dtype)
+    second = power_of_two(bitcast(sub(total, half), unsigned), dtype)
     return mul(mul(value, first), second)
 
 
@@ -138,7 +122,7 @@ def _is_whole_power(c: float) -> bool:
     return 1.0 <= c <= 2.0**100 and math.frexp(c)[0] == 0.5
 
 
-def _fmod(e: Emit, x: UOp, y: UOp) -> UOp:
+def _fmod(x: UOp, y: UOp) -> UOp:
     """C's fmod: the sign of x; NaN for infinite x, zero y and NaN."""
     dtype = x.dtype
     if y.op is Op.CONST and _is_whole_power(abs(y.arg)):
@@ -148,7 +132,7 @@ def _fmod(e: Emit, x: UOp, y: UOp) -> UOp:
     ok = and_(lt(a, math.inf), lt(0, b))
     safe_a = where(ok, a, const(0.0, dtype))
     safe_b = where(and_(ok, lt(b, math.inf)), b, const(1.0, dtype))
-    rest = where(lt(a, b), a, fmod_magnitude(e, safe_a, safe_b))
+    rest = where(lt(a, b), a, fmod_magnitude(safe_a, safe_b))
     # NaN operands fail every comparison but b's own.
     valid = and_(ok, eq(y, y))
     return where(valid, copy_sign(rest, x), const(math.nan, dtype))
@@ -162,7 +146,7 @@ def _opposite(rest: UOp, y: UOp) -> UOp:
 def mod_float(e: Emit, node: UOp) -> UOp:
     """x % y --> fmod, plus y where the signs differ; a zero takes y's sign."""
     x, y = node.src
-    rest = _fmod(e, x, y)
+    rest = _fmod(x, y)
     turned = where(_opposite(rest, y), add(rest, y), rest)
     zero = copy_sign(const(0.0, x.dtype), y)
     return where(eq(rest, 0), zero, turned)
@@ -171,7 +155,7 @@ def mod_float(e: Emit, node: UOp) -> UOp:
 def floordiv_float(e: Emit, node: UOp) -> UOp:
     """x // y --> (x - fmod) / y made an integer; x/0 at zero, NaN for infinite x."""
     x, y = node.src
-    rest = _fmod(e, x, y)
+    rest = _fmod(x, y)
     quotient = div(sub(x, rest), y)
     quotient = where(_opposite(rest, y), sub(quotient, 1.0), quotient)
     whole = trunc(quotient)
