@@ -237,8 +237,7 @@ def _pick(x: Array, axes: list[int], picks: list[Array], adjacent: bool) -> Arra
     for extent in extents:
         n *= extent
     line = graph.reshape(moved, (n, *[x.shape[a] for a in rest]))
-    flat = flat_index([graph.expand(p._uop, sizes) for p in picks], extents)
-    node = graph.gather(line, flat, 0)
+    node = joint_gather(line, [graph.expand(p._uop, sizes) for p in picks], extents)
     if first:
         order = [*range(len(sizes), len(sizes) + first), *range(len(sizes))]
         order += range(len(sizes) + first, len(sizes) + len(rest))
@@ -246,25 +245,29 @@ def _pick(x: Array, axes: list[int], picks: list[Array], adjacent: bool) -> Arra
     return Array(node, x.device)
 
 
-def flat_index(indices: list[UOp], extents: list[int]) -> UOp:
-    """Row-major positions; any index outside its own axis makes the whole one out of range."""
-    total = 1
-    for extent in extents:
-        total *= extent
-    flat = const(0, dt.int64)
+def joint_gather(line: UOp, indices: list[UOp], extents: list[int]) -> UOp:
+    """Slices of the first axis, which is several axes in row-major order, at joint indices.
+
+    Negative indices count from the end; where any is outside its own axis the result is 0.
+    """
+    zero = const(0, dt.int64)
+    flat: UOp = zero
     outside: UOp = const(False, dt.bool_)
     for node, extent in zip(indices, extents, strict=True):
-        n = const(extent, dt.int64)
-        at = graph.cast(node, dt.int64)
-        at = graph.where(graph.alu(Op.CMPLT, at, const(0, dt.int64)), graph.alu(Op.ADD, at, n), at)
-        wrong = graph.alu(
-            Op.OR,
-            graph.alu(Op.CMPLT, at, const(0, dt.int64)),
-            graph.alu(Op.CMPLT, const(extent - 1, dt.int64), at),
-        )
-        outside = graph.alu(Op.OR, outside, wrong)
-        flat = graph.alu(Op.ADD, graph.alu(Op.MUL, flat, n), at)
-    return graph.where(outside, const(total, dt.int64), flat)
+        n, last = const(extent, dt.int64), const(extent - 1, dt.int64)
+        at = inside = graph.cast(node, dt.int64)
+        if node.op is not Op.IOTA:
+            at = graph.where(graph.alu(Op.CMPLT, at, zero), graph.alu(Op.ADD, at, n), at)
+            # indices come from memory and could be anything: what is read is always in bounds
+            inside = graph.alu(Op.MIN, graph.alu(Op.MAX, at, zero), last)
+            outside = graph.alu(Op.OR, outside, graph.alu(Op.CMPNE, at, inside))
+        flat = graph.alu(Op.ADD, graph.alu(Op.MUL, flat, n), inside)
+    found = graph.gather(line, flat, 0)
+    sizes = graph.shape(found)
+    mask = graph.reshape(
+        outside, (*graph.shape(flat), *[1] * (len(sizes) - len(graph.shape(flat))))
+    )
+    return graph.where(graph.expand(mask, sizes), const(0, found.dtype), found)
 
 
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Array:
@@ -314,5 +317,4 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Array:
     n = 1
     for extent in full:
         n *= extent
-    flat = flat_index(picks, list(full))
-    return Array(graph.gather(graph.reshape(source, (n,)), flat, 0), x.device)
+    return Array(joint_gather(graph.reshape(source, (n,)), picks, list(full)), x.device)
