@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from ir_samples import F32, I32, buffer, f, samples, sink, u
 
@@ -10,6 +11,7 @@ from loopwright_core.ir import dtype as dt
 from loopwright_core.ir import spec
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import Buffer, UOp, Variable, const, extent_uop
+from loopwright_core.oracle.tensor import run_tensor
 
 A, B = buffer(0, (4, 6)), buffer(1, (4, 6))
 ZERO = const(0.0, F32)
@@ -134,8 +136,11 @@ def test_legal_trees_pass() -> None:
 
 
 def test_long_chains_are_walked_without_recursion() -> None:
-    """A chain of 100,000 nodes is verified."""
-    node = A
-    for k in range(100_000):
-        node = f(Op.ADD, node, const(float(k), F32))
+    """A chain of 100,000 nodes is verified and run."""
+    node, one = A, const(1.0, F32)
+    for _ in range(100_000):
+        node = f(Op.ADD, node, one)
     spec.verify_tensor(sink((B, node)))
+    out = np.zeros((4, 6), np.float32)
+    run_tensor(sink((B, node)), {0: out.copy(), 1: out})
+    assert (out == 100_000).all()
