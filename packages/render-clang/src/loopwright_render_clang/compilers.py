@@ -26,7 +26,6 @@ HOW_TO_GET_ONE = (
 )
 _COMMON = (
     "-std=gnu11",
-    "-march=native",
     "-fno-math-errno",
     "-fno-trapping-math",
     "-ffp-contract=off",
@@ -40,9 +39,14 @@ _COMMON = (
 _PROBE_TIMEOUT_S = 60.0
 
 
+def native() -> str:
+    """The flag for code of this processor. On Arm, compilers know the processor, not the march."""
+    return "-mcpu=native" if cpu.architecture() == "aarch64" else "-march=native"
+
+
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """A compiler that answered: how to call it, what it is, what `-march=native` means to it."""
+    """A compiler that answered: how to call it, what it is, what native code means to it."""
 
     argv: tuple[str, ...]
     kind: Kind
@@ -57,9 +61,9 @@ class Compiler:
         if self.kind != "gcc":
             # More brings nothing to text that is explicit about its vectors. Zig adds checks.
             extra = ("-fno-sanitize=all",) if self.kind == "zig" else ()
-            return ("-O1", *_COMMON, *extra)
+            return ("-O1", native(), *_COMMON, *extra)
         wide = ("-mprefer-vector-width=512",) if self.has_avx512 else ()
-        return ("-O2", *wide, *_COMMON)
+        return ("-O2", native(), *wide, *_COMMON)
 
     @property
     def key(self) -> str:
@@ -180,7 +184,7 @@ def _cpu_text() -> str:
 
 
 def _ask(argv: tuple[str, ...]) -> tuple[str, str]:
-    command = [*argv, "-x", "c", "-march=native", "-dM", "-E", "-"]
+    command = [*argv, "-x", "c", native(), "-dM", "-E", "-"]
     try:
         with tempfile.TemporaryDirectory(prefix="loopwright-") as folder:
             done = subprocess.run(
