@@ -167,7 +167,7 @@ def build_distinct(plan: Plan, device: Device, options: Options) -> list[Built]:
     built: list[Built] = []
     owners: dict[str, UOp] = {}
     for kernel, given in zip(plan.kernels, plan.names, strict=True):
-        base = given or pipeline.index(kernel.ast).name
+        base = given or _usual_name(kernel.ast, device, options)
         name, n = base, 0
         while owners.setdefault(name, kernel.ast) is not kernel.ast:
             n += 1
@@ -176,6 +176,13 @@ def build_distinct(plan: Plan, device: Device, options: Options) -> list[Built]:
         wanted = given if name == base else name
         built.append(pipeline.build(kernel.ast, device, options, wanted))
     return built
+
+
+def _usual_name(ast: UOp, device: Device, options: Options) -> str:
+    """The name a kernel gets from its sizes."""
+    if options.opts_by_kernel:  # building it under that name could apply another kernel's opts
+        return pipeline.index(ast).name
+    return pipeline.build(ast, device, options).kernel.name
 
 
 def _check_opts(plan: Plan, options: Options) -> None:
