@@ -57,9 +57,9 @@ def test_shared_nodes_are_visited_once() -> None:
     for _ in range(60):
         u = node(Op.ADD, u, u)
     stats = Stats()
-    start = time.perf_counter()
+    start = time.process_time()
     rewrite(u, Rules(Rule("neg_neg", Pat(Op.NEG, -x), lambda x: x)), stats=stats)
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
     assert stats.visited < 200 and stats.fired["neg_neg"] == 1
 
 
@@ -109,9 +109,9 @@ def test_long_chain_is_fast() -> None:
             else node(Op.MUL, u, X)
         )
     rules = Rules(Rule("neg_neg", Pat(Op.NEG, -x), lambda x: x))
-    start = time.perf_counter()
+    start = time.process_time()
     made = rewrite(u, rules)
-    assert time.perf_counter() - start < 3.0  # about 0.5 s on an idle core
+    assert time.process_time() - start < 4.0  # about 0.5 s on an idle core
     assert all(n.op is not Op.NEG for n in made.toposort())
 
 

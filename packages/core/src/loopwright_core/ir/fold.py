@@ -7,11 +7,13 @@ stay what they are. So there is no x * 0, x - x or reassociation of floats here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterable
 
 from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.affine import number as wrapped_const
 from loopwright_core.ir.dtype import DType
-from loopwright_core.ir.ops import COMMUTATIVE, ELEMENTWISE, Op
+from loopwright_core.ir.ops import BINARY, COMMUTATIVE, UNARY, Op
 from loopwright_core.ir.pattern import Pat, Rule, Rules, constant, number, select, var
 from loopwright_core.ir.rewrite import Stats, rewrite
 from loopwright_core.ir.uop import UOp, const
@@ -21,7 +23,20 @@ from loopwright_core.oracle.alu import constant as scalar_of
 # Their last bit is the device's own, so they are computed there.
 _NOT_FOLDED = frozenset({Op.EXP, Op.LOG, Op.SIN, Op.COS, Op.TANH, Op.POW, Op.BITCAST})
 ROUND = (Op.TRUNC, Op.RINT)
-FOLDED = tuple(sorted(ELEMENTWISE - _NOT_FOLDED, key=lambda op: op.value))
+
+
+def _in_order(ops: Iterable[Op]) -> tuple[Op, ...]:
+    return tuple(sorted(ops, key=lambda op: op.value))
+
+
+FOLDED_UNARY = _in_order((UNARY | {Op.CAST}) - _NOT_FOLDED)
+FOLDED_BINARY = _in_order(BINARY - _NOT_FOLDED)
+# Where Python's integers, wrapped, are what the interpreter computes.
+_WRAPPED: dict[Op, Callable[[int, int], int]] = {
+    Op.ADD: operator.add,
+    Op.SUB: operator.sub,
+    Op.MUL: operator.mul,
+}
 
 
 def is_int(dtype: DType) -> bool:
@@ -48,21 +63,21 @@ def is_number(dtype: DType) -> bool:
 
 def evaluate(op: Op, dtype: DType, *src: UOp) -> UOp:
     """The CONST that an op on CONSTs gives, by the interpreter's own arithmetic."""
+    if dtype.is_int and op in _WRAPPED:
+        return wrapped_const(_WRAPPED[op](src[0].arg, src[1].arg), dtype)
     value = apply(op, dtype, [s.dtype for s in src], [scalar_of(s) for s in src])[()]
     return const(float(value) if dtype.is_float else value.item(), dtype)
 
 
 def _fold_constants(root: UOp) -> UOp | None:
     """op(constants) --> constant"""
-    if root.dtype.lanes != 1 or any(s.op is not Op.CONST for s in root.src):
-        return None
-    return evaluate(root.op, root.dtype, *root.src)
+    return evaluate(root.op, root.dtype, *root.src) if root.dtype.lanes == 1 else None
 
 
 def _constant_right(root: UOp) -> UOp | None:
     """c + x --> x + c"""
-    a, b = root.src
-    return root.replace((b, a)) if a.op is Op.CONST and b.op is not Op.CONST else None
+    c, x = root.src
+    return root.replace((x, c)) if x.op is not Op.CONST else None
 
 
 def holds(outer: DType, inner: DType) -> bool:
@@ -162,7 +177,12 @@ lowest, highest = c.when(_is_extreme("min")), c.when(_is_extreme("max"))
 any_pair = Pat(None, name="pair")
 
 arithmetic_rules = Rules(
-    Rule("fold_constants", Pat(FOLDED, name="root"), _fold_constants),  # op(c, d) = its value
+    Rule("fold_unary", Pat(FOLDED_UNARY, Pat(Op.CONST), name="root"), _fold_constants),
+    Rule(  # op(c, d) = its value
+        "fold_binary",
+        Pat(FOLDED_BINARY, Pat(Op.CONST), Pat(Op.CONST), name="root"),
+        _fold_constants,
+    ),
     Rule("mul_one", x * 1, lambda x: x),  # x*1 = x
     Rule("mul_zero_int", n * 0, _zero),  # n*0 = 0; for floats NaN and signs forbid it
     Rule("add_zero_int", n + 0, lambda x: x),  # n+0 = n; -0.0 + 0.0 is 0.0
@@ -299,7 +319,7 @@ cast_rules = Rules(
 order_rules = Rules(
     Rule(  # c + x = x + c: one form for equal values
         "constant_right",
-        Pat(tuple(sorted(COMMUTATIVE, key=lambda op: op.value)), name="root"),
+        Pat(_in_order(COMMUTATIVE), Pat(Op.CONST), Pat(), name="root", ordered=True),
         _constant_right,
     ),
 )
