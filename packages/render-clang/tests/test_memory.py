@@ -280,6 +280,22 @@ def test_register_as_offset() -> None:
     assert got.tolist() == [0, 9, 0, 8]
 
 
+def test_truth_register_in_all_lanes() -> None:
+    """A register of one truth value, spread over lanes, is read where it is spread."""
+    b = Builder()
+    x, y = b.buffer("x", dt.float32, (8,)), b.buffer("y", dt.float32, (24,), True)
+    reg = b.reg(const(True, dt.bool_), "r")
+    v = b.load(x, 0, 8)
+    zero = b.splat(const(0.0, dt.float32), 8)
+    spread = b.splat(reg, 8)
+    new = b.assign(reg, const(False, dt.bool_))
+    b.store(y, 0, b.op(Op.WHERE, spread, v, zero))
+    b.store(y, 8, v, spread)
+    b.store(y, 16, b.op(Op.WHERE, b.splat(new, 8), v, zero))
+    (got,) = run_c(b.program(), [np.ones(8, np.float32), np.zeros(24, np.float32)])
+    assert got.tolist() == [1.0] * 16 + [0.0] * 8
+
+
 def test_a_bound_is_read_once() -> None:
     """A loop's bound that the body changes is the one before the loop."""
     b = Builder()

@@ -166,8 +166,9 @@ class ClangPrinter(CPrinter):
     def _where(self, node: UOp) -> Expr:
         condition, a, b = node.src
         dtype = node.dtype
-        if condition.op is Op.BROADCAST:
-            return self._choose(self.get(condition.src[0]), self.whole(a), self.whole(b), dtype)
+        one = self._spread(condition)
+        if one is not None:
+            return self._choose(one, self.whole(a), self.whole(b), dtype)
         name = self.helpers.select(code(dtype), dtype.lanes)
         return call(name, self.mask(condition, dtype.bits), self.whole(a), self.whole(b))
 
@@ -224,8 +225,9 @@ class ClangPrinter(CPrinter):
     def mask(self, node: UOp, width: int) -> Expr:
         """A vector of truth values as 0 / -1 in lanes of that many bits."""
         lanes = node.dtype.lanes
-        if node.op is Op.BROADCAST:
-            return self._mask_splat(self.get(node.src[0]), width, lanes)
+        one = self._spread(node)
+        if one is not None:
+            return self._mask_splat(one, width, lanes)
         if node.op is Op.VECTORIZE and node not in self.exprs:
             return self._mask_lanes(node, width)
         expr = self.get(node)
@@ -233,6 +235,15 @@ class ClangPrinter(CPrinter):
             return expr
         converted = self._convert(expr, f"i{width}", lanes)
         return Expr(converted.text, PRIMARY, width)
+
+    def _spread(self, node: UOp) -> Expr | None:
+        """The truth value that stands in all lanes, unless that vector has a name."""
+        if node.op is not Op.BROADCAST:
+            return None
+        found = self.exprs.get(node)
+        if found is None:
+            return self.get(node.src[0])
+        return found if found.is_splat else None
 
     def _mask_splat(self, scalar: Expr, width: int, lanes: int) -> Expr:
         name = self.vectors.name(f"i{width}", lanes)
@@ -268,9 +279,10 @@ class ClangPrinter(CPrinter):
         width = self.mask_width(node)
         if op is Op.WHERE:
             a, b = self.mask(src[1], width), self.mask(src[2], width)
-            if src[0].op is Op.BROADCAST:
+            one = self._spread(src[0])
+            if one is not None:
                 kind = self.vectors.name(f"i{width}", node.dtype.lanes)
-                x = self.choose(self.get(src[0].src[0]), cast(kind, a), cast(kind, b))
+                x = self.choose(one, cast(kind, a), cast(kind, b))
             else:
                 helper = self.helpers.select(f"i{width}", node.dtype.lanes)
                 x = call(helper, self.mask(src[0], width), a, b)
@@ -323,7 +335,7 @@ class ClangPrinter(CPrinter):
             return None
         valid = index.src[2]
         if valid.dtype.lanes > 1:
-            return self.get(valid.src[0]) if valid.op is Op.BROADCAST else None
+            return self._spread(valid)
         return self.index_part(index, 2)
 
     def _contiguous(self, index: UOp, dtype: DType) -> Expr:

@@ -50,7 +50,10 @@ def is_transparent(node: UOp) -> bool:
     if node.op is Op.INDEX or node.op is Op.AFTER:
         return True
     if node.op is Op.BROADCAST:
-        return node.dtype.is_bool or node.src[0].op in LEAVES
+        source = node.src[0].op
+        # A register has to be read where the BROADCAST stands.
+        is_register = source in _SAME or source is Op.DEFINE_REG
+        return source in LEAVES or (node.dtype.is_bool and not is_register)
     # A mask takes the width of what it masks.
     if node.op is Op.VECTORIZE and node.dtype.is_bool:
         return all(s.op is Op.CONST for s in node.src)
