@@ -92,6 +92,12 @@ def row_sums(n: Extent, m: int = 64) -> Kernel:
     return kernel(dims, (at(1, (n,), i), reduce("add", load(at(0, (n, m), i, k)), k)))
 
 
+def column_sums(m: int, n: int) -> Kernel:
+    dims = Dim("i", n), Dim("k", m, True)
+    i, k = [d.uop for d in dims]
+    return kernel(dims, (at(1, (n,), i), reduce("add", load(at(0, (m, n), k, i)), k)))
+
+
 def take(count: int = 32, rows: int = 9, n: int = 16) -> Kernel:
     dims = Dim("i", count), Dim("j", n)
     i, j = [d.uop for d in dims]

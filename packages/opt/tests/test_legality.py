@@ -28,6 +28,7 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
     "inner axis by no divisor": (bodies.matmul(), "TILE j 256 · UPCAST j 6", "does not divide"),
     "upcast twice": (bodies.matmul(), "UPCAST i 4 · UPCAST i 2", "UPCAST already"),
     "no such lanes": (bodies.matmul(), "VECTOR j 5", "no vector of 5 lanes"),
+    "lanes of no buffer's dtype": (bodies.matmul(), "VECTOR j 32", "no vector of 32 lanes"),
     "two vectors": (bodies.matmul(), "VECTOR j 4 · VECTOR i 4", "two VECTOR axes"),
     "two vectors in a reduce": (bodies.matmul(), "VECTOR j 4 · VECTOR k 4", "two VECTOR axes"),
     "too many copies": (

@@ -20,9 +20,10 @@ def steps(kernel: bodies.Kernel) -> str:
 
 def test_simple() -> None:
     """Lanes along unit stride, copies where a load is reused, partial results in row reduces."""
-    assert steps(bodies.matmul()) == "VECTOR j 16 · UPCAST i 4"
+    assert steps(bodies.matmul()) == "VECTOR j 16 · UPCAST i 4 · UPCAST j/16 2"
     assert steps(bodies.add()) == "VECTOR i 16"
     assert steps(bodies.row_sums(32, 256)) == "VECTOR k 16 · UPCAST k/16 4"
+    assert steps(bodies.column_sums(64, 256)) == "VECTOR i 16 · UPCAST i/16 4"
     assert steps(bodies.softmax(64, 20)) == "VECTOR j 16 · VECTOR j.1 16 · VECTOR j.0 16"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
@@ -31,7 +30,7 @@ class Facts:
     """`within`: for each value the statements that hold it directly, by place in `statements`.
 
     `common`: output dims of every statement. `scanned`: dims that a SCAN runs along.
-    `dtypes`: what lanes may hold. `free`: the dims a value depends on.
+    `dtypes`: of the buffers it touches. `free`: the dims a value depends on.
     """
 
     statements: tuple[Statement, ...]
@@ -58,7 +57,6 @@ def facts_of(kernel: Kernel) -> Facts:
 def _find(kernel: Kernel) -> Facts:
     free: dict[UOp, frozenset[str]] = {}
     nothing: frozenset[str] = frozenset()
-    dtypes: dict[DType, None] = {}
     scanned: set[str] = set()
     heads: list[UOp] = []
     # SINK is left out: facts live as long as it does and must not keep it alive.
@@ -79,8 +77,6 @@ def _find(kernel: Kernel) -> Facts:
         if op in (Op.REDUCE, Op.SCAN, Op.STORE):
             heads.append(node)
         free[node] = below
-        if node.dtype is not dt.void and node.dtype is not dt.index:
-            dtypes.setdefault(node.dtype)
     statements = tuple(
         [Statement(_label(n), free[n], _bound(n) if n.op is Op.REDUCE else nothing) for n in heads]
     )
@@ -95,7 +91,7 @@ def _find(kernel: Kernel) -> Facts:
         free,
         frozenset.intersection(*[s.free for s in statements]) if statements else nothing,
         frozenset(scanned),
-        tuple(dtypes),
+        tuple(dict.fromkeys(a.dtype for a in found)),
         {a.name: a for a in reversed(found)},
         frozenset(a.buffer for a in found if a.is_store),
     )

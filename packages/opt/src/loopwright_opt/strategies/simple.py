@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loopwright_core.errors import OptError
-from loopwright_core.ir.ops import Op
 from loopwright_core.kernel.access import Access
+from loopwright_core.kernel.dims import AxisKind
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt
 from loopwright_core.plugin.target import Target
 from loopwright_opt.apply import apply
 from loopwright_opt.facts import Facts, Statement, facts_of
 
-UPCAST = 4
+ROWS = 4
 
 
 def propose(kernel: Kernel, target: Target) -> Kernel:
@@ -61,22 +61,40 @@ def _candidates(kernel: Kernel, statement: Statement) -> list[str]:
 
 
 def _reuse(kernel: Kernel, target: Target) -> Iterator[Opt]:
-    """UPCAST: an output dim of a vectorised reduce along which a vector load stands still."""
+    """UPCAST in a reduce of vectors: several rows share a vector load, several vectors a row.
+
+    Without such a row there are still several vectors side by side: whole lines, and sums that do
+    not wait for each other.
+    """
     facts = facts_of(kernel)
-    vectors = _vectors(kernel)
+    vectors = {a.dim: a.size for a in kernel.schedule.axes if a.kind is AxisKind.VECTOR}
     for place, statement in enumerate(facts.statements):
-        lanes = statement.free & vectors
-        if not statement.bound or not lanes:
+        found = sorted(statement.free & vectors.keys())
+        if not statement.bound or not found:
             continue
-        touched = [a for a in _accesses(facts, place) if not a.is_store]
-        for dim in _candidates(kernel, statement):
-            size = kernel.dim(dim).size
-            if dim in lanes or dim in statement.bound or not isinstance(size, int):
-                continue
-            reused = [a for a in touched if dim not in a.dims and lanes & a.dims]
-            if reused and any(dim in a.dims for a in touched) and size >= UPCAST:
-                yield Opt("UPCAST", dim, UPCAST)
-                return
+        along = found[0]
+        row = _shared_row(kernel, facts, place, along)
+        if row is not None:
+            yield Opt("UPCAST", row, ROWS)
+        side = 2 if row is not None else ROWS
+        lanes, size = vectors[along], kernel.dim(along).size
+        if isinstance(lanes, int) and isinstance(size, int) and size >= lanes * side * 2:
+            yield Opt("UPCAST", f"{along}/{lanes}", side)
+        return
+
+
+def _shared_row(kernel: Kernel, facts: Facts, place: int, along: str) -> str | None:
+    """An output dim along which a load of vectors stands still while another one moves."""
+    statement = facts.statements[place]
+    touched = [a for a in _accesses(facts, place) if not a.is_store]
+    for dim in _candidates(kernel, statement):
+        size = kernel.dim(dim).size
+        if dim == along or dim in statement.bound or not isinstance(size, int) or size < ROWS:
+            continue
+        still = any(dim not in a.dims and along in a.dims for a in touched)
+        if still and any(dim in a.dims for a in touched):
+            return dim
+    return None
 
 
 def _partials(kernel: Kernel, target: Target) -> Iterator[Opt]:
@@ -85,18 +103,14 @@ def _partials(kernel: Kernel, target: Target) -> Iterator[Opt]:
     for statement in facts_of(kernel).statements:
         for dim in sorted(statement.bound & _vectors(kernel)):
             lanes, size = vectors[dim], kernel.dim(dim).size
-            if isinstance(lanes, int) and isinstance(size, int) and size >= lanes * UPCAST * 2:
-                yield Opt("UPCAST", f"{dim}/{lanes}", UPCAST)
+            if isinstance(lanes, int) and isinstance(size, int) and size >= lanes * ROWS * 2:
+                yield Opt("UPCAST", f"{dim}/{lanes}", ROWS)
 
 
 def _vectors(kernel: Kernel) -> frozenset[str]:
-    return frozenset(a.dim for a in kernel.schedule.axes if a.kind.name == "VECTOR")
+    return frozenset(a.dim for a in kernel.schedule.axes if a.kind is AxisKind.VECTOR)
 
 
 def _accesses(facts: Facts, place: int) -> list[Access]:
     """The accesses a statement makes itself."""
-    return [
-        a
-        for a in facts.accesses.values()
-        if a.node.op is Op.INDEX and place in facts.within.get(a.node, ())
-    ]
+    return [a for a in facts.accesses.values() if place in facts.within.get(a.node, ())]
