@@ -188,10 +188,13 @@ def _holds(value: bool | int | float) -> Test:
     return lambda u: bool(u.arg == value)
 
 
-def _compile(p: Pat) -> Check:
-    """A function that tells whether a node matches one variant, and fills in the captures."""
+def _compile(p: Pat, known: int = 0) -> Check:
+    """A function that tells whether a node matches one variant, and fills in the captures.
+
+    `known` 2: the op and dtype of the node and the ops of its sources fit already; 1: its op.
+    """
     tests: list[Check] = []
-    if p.ops is not None:
+    if p.ops is not None and not known:
         if len(p.ops) == 1:
             op = p.ops[0]
             tests.append(lambda u, found: u.op is op)
@@ -201,7 +204,7 @@ def _compile(p: Pat) -> Check:
     if p.value is not None:
         holds = _holds(p.value)
         tests.append(lambda u, found: holds(u))
-    if p.dtype is not None:
+    if p.dtype is not None and known < 2:
         has_dtype = p.dtype
         tests.append(lambda u, found: has_dtype(u.dtype))
     if p.where is not None:
@@ -211,7 +214,7 @@ def _compile(p: Pat) -> Check:
         name = p.name
         tests.append(lambda u, found: found.setdefault(name, u) is u)
     if p.src is not None:
-        parts = [_compile(s) for s in p.src]
+        parts = [_compile(s, max(known - 1, 0)) for s in p.src]
         tests.append(_sources(parts))
     return reduce(_both, tests) if tests else lambda u, found: True
 
@@ -297,7 +300,7 @@ class Rule:
 
     def _checks_for(self, node: UOp) -> tuple[Check, ...]:
         """The checks that nodes of this op, dtype and ops of sources can pass."""
-        return tuple([c for v, c in zip(self._variants, self._checks) if _may_match(v, node)])
+        return tuple([_compile(v, 2) for v in self._variants if _may_match(v, node)])
 
     def __repr__(self) -> str:
         return f"Rule({self.name})"
