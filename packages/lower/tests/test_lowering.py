@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 
 import asts
+import numpy as np
 import pytest
 from loopwright_core.errors import LoweringError, OptError
 from loopwright_core.ir import dtype as dt
@@ -14,6 +15,7 @@ from loopwright_core.ir.spec import verify_program
 from loopwright_core.ir.uop import UOp, Variable
 from loopwright_core.kernel.dims import AxisKind
 from loopwright_core.kernel.schedule import Stage
+from loopwright_core.oracle.program import run_program
 from loopwright_lower.indexing import index
 from loopwright_lower.lowering import lower
 from schedules import TARGET, agree, cut, draw, order
@@ -198,3 +200,17 @@ def test_two_vector_axes_in_one_statement_are_refused() -> None:
     schedule = cut(index(ast).schedule, ("j/1", 4, VECTOR), ("k/1", 4, VECTOR))
     with pytest.raises(LoweringError, match="VECTOR"):
         lower(index(ast).with_schedule(schedule), TARGET)
+
+
+@pytest.mark.parametrize("n", [513, 1000, 4097, 70001])
+def test_long_float_sums_run_in_blocks(n: int) -> None:
+    """A long sum of one float32 value stays within a few units of n times the value: no
+    accumulator takes more than 512 additions in a row."""
+    x = asts.buffer(0, n)
+    ast = asts.sink((asts.buffer(1), asts.reduce(x, "add", 0)))
+    program = lower(index(ast), TARGET)
+    data = {0: np.full(n, 0.1, np.float32), 1: np.zeros(1, np.float32)}
+    run_program(program, data, {})
+    exact = float(np.float32(0.1)) * n
+    assert abs(float(data[1][0]) - exact) <= 1e-5 * exact
+    agree(ast)

@@ -38,6 +38,7 @@ class Accumulators:
         self.builder, self.indices, self.memory = builder, indices, memory
         self.values, self.dims, self.target = values, dims, target
         self._registers: dict[tuple[Statement, Key, Key], tuple[UOp, ...]] = {}
+        self._totals: dict[Statement, list[dict[tuple[Statement, Key, Key], tuple[UOp, ...]]]] = {}
         self.sinks: dict[Statement, Statement] = {}  # reduce -> the STORE it is sunk into
         # Called after a leaf's values: kept values are written then.
         self.after_values: Callable[[Statement, Offsets, dict[UOp, UOp]], None] = _nothing
@@ -74,7 +75,7 @@ class Accumulators:
 
     # Opening, stepping, closing
 
-    def open(self, statement: Statement) -> None:
+    def open(self, statement: Statement, name: str = "acc") -> None:
         """Declare the accumulators, holding the identity."""
         merge = self.merger(statement)
         lanes = self._lanes(statement)
@@ -82,9 +83,27 @@ class Accumulators:
             key = self.values.free_key(statement.free, free)
             for partial in self._partials(statement):
                 self._registers[statement, key, partial] = tuple(
-                    self.builder.register("acc", self.builder.broadcast(i, lanes))
+                    self.builder.register(name, self.builder.broadcast(i, lanes))
                     for i in merge.identity
                 )
+
+    def open_block(self, statement: Statement) -> None:
+        """Start a block of a long sum: accumulators of its own hide the total's."""
+        mine = {k: r for k, r in self._registers.items() if k[0] is statement}
+        self._totals.setdefault(statement, []).append(mine)
+        self.open(statement, "part")
+
+    def close_block(self, statement: Statement) -> None:
+        """Join a block into the total."""
+        merge, b = self.merger(statement), self.builder
+        for key, total in self._totals[statement].pop().items():
+            if key not in self._registers:
+                continue
+            part = tuple([b.read(r) for r in self._registers[key]])
+            joined = merge.merge(b, tuple([b.read(r) for r in total]), part)
+            for register, value in zip(total, joined, strict=True):
+                b.assign(register, value)
+            self._registers[key] = total
 
     def step(self, statement: Statement) -> None:
         """One leaf: every expanded position into its accumulator."""

@@ -13,6 +13,7 @@ from loopwright_core.kernel.nest import Leaf, LoopNode, Tree
 from loopwright_core.kernel.statements import Statement
 from loopwright_core.plugin.target import Target
 from loopwright_lower.accumulate import Accumulators, can_sink
+from loopwright_lower.blocks import block_depths
 from loopwright_lower.build import Builder
 from loopwright_lower.dims import DimState, Entered
 from loopwright_lower.indices import Indices
@@ -63,12 +64,17 @@ class Emitter:
         for node in nodes:
             inside = [node.statement] if isinstance(node, Leaf) else node.statements
             opening = [s for s in inside if s.kind in ("reduce", "scan") and s.open_depth == depth]
+            blocks = [s for s in inside if depth in block_depths(s)]
             for s in opening:
                 self._owner(s).open(s)
+            for s in blocks:
+                self.accumulators.open_block(s)
             if isinstance(node, Leaf):
                 self.leaf(node.statement)
             else:
                 self.loop(node, depth)
+            for s in blocks:
+                self.accumulators.close_block(s)
             for s in opening:
                 self._owner(s).close(s)
 

@@ -14,6 +14,7 @@ from loopwright_core.kernel.statements import Analysis, Statement, make_statemen
 from loopwright_core.plugin.target import Target
 from loopwright_core.program.program import Param, Phase, Program
 from loopwright_lower.accumulate import Accumulators
+from loopwright_lower.blocks import block_sums
 from loopwright_lower.build import Builder
 from loopwright_lower.decompose import decompose
 from loopwright_lower.dims import dim_states
@@ -37,6 +38,7 @@ def lower(kernel: Kernel, target: Target) -> Program:
         shared.append(flat[:n])
         flat = flat[n:]
     facts = Analysis(roots, kernel.dims)
+    kernel = kernel.with_schedule(block_sums(kernel.schedule, facts.nodes))
     dims = dim_states(kernel.dims, kernel.schedule, _reversed_dims(facts.nodes))
     builder = Builder(int_dtype_for(facts.nodes, dims))
     indices = Indices(builder, dims, facts.free)

@@ -88,9 +88,7 @@ class Memory:
                 for n in range(state.lanes)
             ]
             if all(c.op is Op.CONST for c in each):
-                return self.builder.place(
-                    UOp(Op.VECTORIZE, dt.bool_.vec(state.lanes), tuple(each))
-                )
+                return self.builder.place(UOp(Op.VECTORIZE, dt.bool_.vec(state.lanes), tuple(each)))
         return self.indices.emit(condition)
 
     def _offset(self, place: Place, lanes: int) -> UOp:
