@@ -77,10 +77,8 @@ class Schedule:
 
 
 def initial_schedule(dims: tuple[Dim, ...], has_local: bool = False) -> Schedule:
-    """One axis per dim in the order given: LOOP (GLOBAL where the target has workgroups), REDUCE."""
+    """One axis per dim, in the order given: REDUCE, LOOP, or GLOBAL where there are workgroups."""
     outer = AxisKind.GLOBAL if has_local else AxisKind.LOOP
     return Schedule(
-        tuple(
-            Axis(d.name, 1, d.size, AxisKind.REDUCE if d.is_reduce else outer) for d in dims
-        )
+        tuple(Axis(d.name, 1, d.size, AxisKind.REDUCE if d.is_reduce else outer) for d in dims)
     )
