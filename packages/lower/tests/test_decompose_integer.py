@@ -107,3 +107,8 @@ def test_index_arithmetic_stays() -> None:
     gathered = UOp(Op.CAST, dt.index, (UOp(Op.MAX, dt.int32, (x, const(0, dt.int32))),))
     (found,) = decompose((gathered,), CPU)
     assert Op.CAST is found.op and Op.WHERE is found.src[0].op
+    # A float index saturates as an int64, an index becomes a small float through int64.
+    (found,) = decompose((UOp(Op.CAST, dt.index, (leaf(2, dt.float32),)),), CPU)
+    assert Op.CAST is found.op and dt.int64 is found.src[0].dtype
+    (found,) = decompose((UOp(Op.CAST, dt.float16, (i,)),), CPU)
+    assert UOp(Op.CAST, dt.int64, (i,)) in found.toposort()

@@ -39,15 +39,17 @@ _LOW = 0xFFFFFFFF
 
 def reduce_angle(e: Emit, x: UOp) -> tuple[UOp, Pair]:
     """(q, r) with x = q*pi/2 + r modulo 2*pi, |r| about pi/4 at most, for x >= 0; q is uint."""
-    unsigned = dt.unsigned(x.dtype.bits)
-    exact = (_payne_hanek_32 if x.dtype is dt.float32 else _payne_hanek_64)(e, x)
+    is_32 = x.dtype is dt.float32
     if e.has_fma:
-        limit = co.CODY_WAITE_LIMIT_32 if x.dtype is dt.float32 else co.CODY_WAITE_LIMIT_64
+        limit = co.CODY_WAITE_LIMIT_32 if is_32 else co.CODY_WAITE_LIMIT_64
         quick = _cody_waite(e, x)
     else:
         # Without a fused step the subtraction is exact only for n = 0.
         limit = 0.78
-        quick = const(0, unsigned), (x, const(0.0, x.dtype))
+        quick = const(0, dt.unsigned(x.dtype.bits)), (x, const(0.0, x.dtype))
+    # Every x from the limit on has at least this exponent.
+    exponent = math.frexp(limit)[1] - 1
+    exact = (_payne_hanek_32 if is_32 else _payne_hanek_64)(e, x, exponent)
     small = lt(x, limit)
     q = where(small, quick[0], exact[0])
     high = where(small, quick[1][0], exact[1][0])
@@ -64,18 +66,20 @@ def _cody_waite(e: Emit, x: UOp) -> tuple[UOp, Pair]:
     return n, (high, add(low, e.fma(whole, const(-third, x.dtype), product_rest)))
 
 
-def _window(x: UOp, n_words: int) -> list[UOp]:
+def _window(x: UOp, n_words: int, least: int) -> list[UOp]:
     """The bits of 2/pi from weight 2 on, relative to x's last digit: `n_words`, first is highest.
 
-    Words are as wide as x. The table starts with one word of zeros, so that x from 1/2 on has a
-    place in it; a word is chosen bit by bit of its place, which takes a select a word and bit.
+    Words are as wide as x. The table starts with the zeros that x = 2**least needs; the place of
+    the first word is looked up bit by bit, which takes a select a word and bit.
     """
     form, raw = BINARY[x.dtype], bits_of(x)
     bits, word = x.dtype.bits, raw.dtype
-    drop = sub(shr(raw, form.mantissa), form.bias + form.mantissa + 2 - bits)
+    lowest = form.bias + least
+    drop = sub(shr(raw, form.mantissa), lowest)
     place, shift = shr(drop, bits.bit_length() - 1), and_(drop, bits - 1)
-    steps = 3 if bits == 32 else 5
-    chosen = [const(w, word) for w in _table(bits, (1 << steps) + n_words)]
+    steps = ((2 * form.bias - lowest) // bits).bit_length()
+    table = _table(bits, (1 << steps) + n_words, 2 + form.mantissa - least)
+    chosen = [const(w, word) for w in table]
     for k in reversed(range(steps)):
         bit = ne(and_(place, 1 << k), 0)
         keep = n_words + (1 << k)
@@ -88,15 +92,13 @@ def _choose(bit: UOp, a: UOp, b: UOp) -> UOp:
     return a if a is b else where(bit, a, b)
 
 
-def _table(word_bits: int, n: int) -> list[int]:
-    """A word of zeros, then the bits of 2/pi, as `n` words."""
-    total = co.TWO_OVER_PI_BITS
+def _table(word_bits: int, n_words: int, n_zeros: int) -> list[int]:
+    """`n_zeros` zero bits, then those of 2/pi, as words; zeros again behind the last known bit."""
+    length = word_bits * n_words
+    known = n_zeros + co.TWO_OVER_PI_BITS
+    bits = co.TWO_OVER_PI << max(length - known, 0) >> max(known - length, 0)
     mask = (1 << word_bits) - 1
-    words = [0]
-    for k in range(1, n):
-        down = total - k * word_bits
-        words.append((co.TWO_OVER_PI >> down) & mask if down >= 0 else 0)
-    return words
+    return [(bits >> (length - (k + 1) * word_bits)) & mask for k in range(n_words)]
 
 
 def _digits(x: UOp) -> UOp:
@@ -119,10 +121,10 @@ def _times_half_pi(e: Emit, pair: Pair, dtype: DType) -> Pair:
     return high, add(rest, low)
 
 
-def _payne_hanek_32(e: Emit, x: UOp) -> tuple[UOp, Pair]:
+def _payne_hanek_32(e: Emit, x: UOp, least: int) -> tuple[UOp, Pair]:
     """24 digits times 96 bits of 2/pi, modulo 4: 62 bits of fraction."""
     m = _digits(x)
-    a, b, c = _window(x, 3)
+    a, b, c = _window(x, 3, least)
     wide = cast(m, _U64)
     middle = add(mul(wide, cast(b, _U64)), shr(mul(wide, cast(c, _U64)), 32))
     top = add(mul(m, a), cast(shr(middle, 32), dt.uint32))
@@ -137,12 +139,12 @@ def _payne_hanek_32(e: Emit, x: UOp) -> tuple[UOp, Pair]:
     return q, _times_half_pi(e, pair, dt.float32)
 
 
-def _payne_hanek_64(e: Emit, x: UOp) -> tuple[UOp, Pair]:
+def _payne_hanek_64(e: Emit, x: UOp, least: int) -> tuple[UOp, Pair]:
     """53 digits times 192 bits of 2/pi, modulo 4: 126 bits of fraction, in 32-bit limbs."""
     m = _digits(x)
     m_low, m_high = and_(m, _LOW), shr(m, 32)
     limbs: list[UOp] = []
-    for word in reversed(_window(x, 3)):
+    for word in reversed(_window(x, 3, least)):
         limbs += [and_(word, _LOW), shr(word, 32)]
     low_products = [mul(m_low, limb) for limb in limbs]
     high_products = [mul(m_high, limb) for limb in limbs[:-1]]
