@@ -304,6 +304,9 @@ def test_threads_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("LOOPWRIGHT_THREADS", wrong)
         with pytest.raises(ArgumentError, match="LOOPWRIGHT_THREADS"):
             cpu.n_threads()
+        # The plugin still loads: the reason is told where a kernel is to run.
+        state, reason = CpuDevice().state()
+        assert state == "render only" and "LOOPWRIGHT_THREADS" in reason
     monkeypatch.setenv("LOOPWRIGHT_THREADS", "")
     assert cpu.n_threads() >= 1
 

@@ -175,9 +175,11 @@ def _sysctl(name: str) -> int:
         return 0
 
 
-def host() -> Target:
-    """This machine's target; where kernels cannot run, one to render for."""
+def host(threads: int = 0) -> Target:
+    """This machine's target, with `n_threads()` threads unless given; where kernels cannot run,
+    one to render for."""
+    threads = threads or n_threads()
     arch = architecture()
     if not arch:
-        return target("cpu", "x86_64", _V3, n_threads())
-    return target("cpu", arch, features(), n_threads(), cache_sizes())
+        return target("cpu", "x86_64", _V3, threads)
+    return target("cpu", arch, features(), threads, cache_sizes())

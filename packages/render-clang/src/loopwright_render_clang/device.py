@@ -27,7 +27,12 @@ class CpuDevice:
         self._variant = variant
         self.name = f"cpu:{variant}" if variant else "cpu"
         self.count = 0 if variant else 1
-        self.target: Target = cpu.variant(variant) if variant else cpu.host()
+        self._problem = ""
+        try:
+            self.target: Target = cpu.variant(variant) if variant else cpu.host()
+        except ArgumentError as error:  # said when a kernel is to run, not when plugins load
+            self._problem = str(error)
+            self.target = cpu.host(1)
 
     def with_variant(self, variant: str) -> CpuDevice:
         """The device for another processor. Raises DeviceError."""
@@ -41,7 +46,7 @@ class CpuDevice:
     def _unready(self) -> str:
         if self._variant:
             return f"{self._variant} is a named processor: text for it is rendered, not run"
-        reason = cpu.unsupported()
+        reason = self._problem or cpu.unsupported()
         if reason:
             return reason
         try:
