@@ -255,7 +255,8 @@ def as_device(device: str | None) -> str:
 
     if not isinstance(device, str):
         fail(ArgumentTypeError, f"a device is a text like 'cpu', got {device!r}")
-    registry().device(device)
+    if device != default_device():  # arrays may be written down before any device is installed
+        registry().device(device)
     return device
 
 

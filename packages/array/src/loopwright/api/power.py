@@ -86,15 +86,14 @@ def repeated_product(node: UOp, n: int) -> UOp:
     """node ** n by squaring, n >= 0."""
     if n == 0:
         return graph.full(graph.shape(node), const(1, node.dtype))
-    result: UOp | None = None
-    while True:
-        if n & 1:
-            result = node if result is None else graph.alu(Op.MUL, result, node)
-        n >>= 1
-        if not n:
-            assert result is not None
-            return result
+    while not n & 1:
+        node, n = graph.alu(Op.MUL, node, node), n >> 1
+    result = node
+    while n := n >> 1:
         node = graph.alu(Op.MUL, node, node)
+        if n & 1:
+            result = graph.alu(Op.MUL, result, node)
+    return result
 
 
 def _integer_power(base: UOp, exponent: UOp) -> UOp:
