@@ -202,7 +202,7 @@ class CPrinter(CLanguage):
 
     def full(self, node: UOp) -> Expr:
         """A source as an expression of its own type: splats written out."""
-        expr = self._operands_of((node,))[0]
+        expr = self.get(node)
         return self.splat(node.dtype, expr) if expr.is_splat else expr
 
     def variable(self, node: UOp) -> Expr:
@@ -343,7 +343,7 @@ class CPrinter(CLanguage):
 
     def _store(self, node: UOp) -> None:
         index, value = node.src
-        self._operands_of((*index.src[1:], value))
+        self._operands_of(index.src[1:])
         if value.dtype.lanes > 1:
             for text in self.vector_store(node):
                 self.line(text)
