@@ -29,7 +29,7 @@ def python_files() -> list[Path]:
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"],
         cwd=ROOT,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     if listing.returncode == 0 and listing.stdout:

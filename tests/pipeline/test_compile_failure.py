@@ -43,7 +43,7 @@ def run(command: list[str], tmp_path: Path, **env: str) -> subprocess.CompletedP
         command,
         env={**os.environ, **switches, **env},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
 

@@ -41,7 +41,7 @@ def run(site: Path, **env: str) -> dict[str, Any]:
         [sys.executable, "-c", PROGRAM],
         env={**os.environ, "PYTHONPATH": str(site), **env},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -314,7 +314,7 @@ def test_script_fails_the_same_way(
         [sys.executable, script],
         env={"PYTHONPATH": str(tmp_path / "site"), "LOOPWRIGHT_PLUGINS": "toy_plugin"},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     assert "text of e_4" in done.stdout

@@ -10,8 +10,9 @@ Shape = tuple[Extent, ...]
 
 def shape_of(node: UOp) -> Shape:
     """The shape of a level-1 node; constants are scalars and fit every shape."""
-    if node._shape is not None:
-        return node._shape  # type: ignore[no-any-return]
+    known: Shape | None = node._shape
+    if known is not None:
+        return known
     stack = [node]
     while stack:
         top = stack[-1]
@@ -22,7 +23,8 @@ def shape_of(node: UOp) -> Shape:
         if top._shape is None:
             top._shape = _shape(top)
         stack.pop()
-    return node._shape  # type: ignore[no-any-return]
+    shape: Shape = node._shape
+    return shape
 
 
 def _shape(node: UOp) -> Shape:
@@ -39,15 +41,18 @@ def _shape(node: UOp) -> Shape:
     if op is Op.PERMUTE:
         return tuple([shape[a] for a in arg])
     if op is Op.PAD:
-        return tuple([n + lo + hi if lo or hi else n for n, (lo, hi) in zip(shape, arg, strict=True)])  # type: ignore[operator]
+        ends = zip(shape, arg, strict=True)
+        return tuple([n + lo + hi if lo or hi else n for n, (lo, hi) in ends])
     if op is Op.SHRINK:
-        return tuple([n if (a, b, s) == (0, n, 1) else -((a - b) // s) for n, (a, b, s) in zip(shape, arg, strict=True)])
+        parts = zip(shape, arg, strict=True)
+        return tuple([n if (a, b, s) == (0, n, 1) else -((a - b) // s) for n, (a, b, s) in parts])
     if op is Op.WINDOW:
         axis, size, stride, dilation = arg
-        n = (shape[axis] - dilation * (size - 1) - 1) // stride + 1  # type: ignore[operator]
+        n = (shape[axis] - dilation * (size - 1) - 1) // stride + 1
         return (*shape[:axis], n, *shape[axis + 1 :], size)
     if op is Op.GATHER:
-        return shape[:arg] + node.src[1]._shape + shape[arg + 1 :]
+        indices: Shape = node.src[1]._shape
+        return (*shape[:arg], *indices, *shape[arg + 1 :])
     if op is Op.CONCAT:
         n = sum(s._shape[arg] for s in node.src)
         return (*shape[:arg], n, *shape[arg + 1 :])
