@@ -45,6 +45,14 @@ class Helpers:
         v, m = self._types.name(code, lanes), self._types.name(f"i{code[1:]}", lanes)
         name = f"select_{v}"
         line = f"return ({v})((m & ({m})a) | (~m & ({m})b));"
+        bits, size = int(code[1:]), lanes * int(code[1:]) // 8
+        # AVX-512 has the line above as one instruction, AVX2 only this.
+        if "avx2" in self._has and 64 not in self._native and bits >= 32 and size in self._native:
+            s = "ps" if bits == 32 else "pd"
+            f = self._types.name(f"f{bits}", lanes)
+            args = f"({f})b, ({f})a, ({f})m"
+            wide = "256" if size == 32 else ""
+            line = f"return ({v})__builtin_ia32_blendv{s}{wide}({args});"
         return self._add(name, f"{v} {name}({m} m, {v} a, {v} b)", [line])
 
     def bitcast(self, source: str, target: str) -> str:
