@@ -7,6 +7,7 @@ import math
 import pickle
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -131,3 +132,31 @@ def test_order_does_not_depend_on_the_hash_seed() -> None:
     }
     assert len(texts) == 1 and "//" in texts.pop()
     assert order_key(X) != order_key(Y)
+
+
+def test_threads_that_build_the_same_nodes_get_the_same_nodes() -> None:
+    """Equal means identical also where several threads make, and drop, a node at once."""
+    n_nodes, n_threads = 1000, 4
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for turn in range(5):
+            made: list[list[UOp]] = [[] for _ in range(n_threads)]
+            barrier = threading.Barrier(n_threads)
+
+            def work(
+                mine: list[UOp], turn: int = turn, barrier: threading.Barrier = barrier
+            ) -> None:
+                barrier.wait()
+                for i in range(n_nodes):
+                    mine.append(add(const(i % 100, dt.int64), const(turn * n_nodes + i, dt.int64)))
+
+            threads = [threading.Thread(target=work, args=(mine,)) for mine in made]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            for same in zip(*made, strict=True):
+                assert len(set(same)) == 1
+    finally:
+        sys.setswitchinterval(interval)

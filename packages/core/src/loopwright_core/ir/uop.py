@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -73,8 +75,8 @@ class UOp:
         node._affine = node._order = node._bounds = None
         made = _Ref(node, _forget)
         made.key = key
-        _nodes[key] = made
-        return node
+        other = _nodes.setdefault(key, made)  # atomic: another thread may be making the same node
+        return node if other is made else _kept(node, made)
 
     def replace(self, src: tuple[UOp, ...]) -> UOp:
         """This node over other sources."""
@@ -100,13 +102,37 @@ class _Ref(weakref.ref[UOp]):
     key: Any
 
 
-def _forget(ref: Any, _pop: Any = None) -> None:
-    key = ref.key
-    if _nodes.get(key) is ref:
-        del _nodes[key]
-
-
 _nodes: dict[Any, _Ref] = {}
+# Guards every change of an entry whose node has died. Re-entered where collection runs inside it.
+_lock = threading.RLock()
+
+
+def _kept(node: UOp, made: _Ref) -> UOp:
+    """The node that stays under `made`'s key: another thread's, or this one if that has died."""
+    with _lock:
+        other = _nodes.get(made.key)
+        found = other() if other is not None else None
+        if found is not None:
+            return found
+        _nodes[made.key] = made
+        return node
+
+
+def _forget(ref: Any) -> None:
+    key = ref.key
+    with _lock:
+        if _nodes.get(key) is ref:
+            del _nodes[key]
+
+
+def _renew_lock() -> None:
+    """A forked child has one thread: whoever held the lock in the parent is not there."""
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 def _key(arg: Any) -> Any:
