@@ -236,6 +236,12 @@ class Builder:
         """Store here and now."""
         src = (storage, offset) if valid is None else (storage, offset, valid)
         where = self.place(UOp(Op.INDEX, storage.dtype, src))
-        node = self.statement(UOp(Op.STORE, dt.void, (where, value), hint))
+        node = UOp(Op.STORE, dt.void, (where, value), hint)
+        if node in self.depth_of:
+            # The same store once more in this scope must be another node, or loads behind it
+            # would be taken for those before it.
+            where = self.place(UOp(Op.INDEX, storage.dtype, (self.seen(storage), *src[1:])))
+            node = UOp(Op.STORE, dt.void, (where, value), hint)
+        self.statement(node)
         self.tokens[storage] = node
         self.scopes[-1].stored[storage] = None
