@@ -16,6 +16,7 @@ from loopwright.evaluate import make_plan, users_line
 from loopwright_core import pipeline
 from loopwright_core.errors import ArgumentError, DeviceError, LoopwrightError
 from loopwright_core.ir.ops import Op
+from loopwright_core.plugin.loader import registry
 
 
 def data(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -83,6 +84,26 @@ def test_intermediates_are_freed() -> None:
     del e
     gc.collect()
     assert len(memory._storages) - before == 2
+
+
+def test_intermediates_share_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty steps in a row need memory for three arrays: two that alternate, and the result."""
+    device = type(registry().device("cpu"))
+    sizes: list[int] = []
+    allocate = device.allocate
+
+    def counted(self: Any, n_bytes: int) -> Any:
+        sizes.append(n_bytes)
+        return allocate(self, n_bytes)
+
+    monkeypatch.setattr(device, "allocate", counted)
+    y = array(30, 30)
+    want = data(30, 30).astype(np.float64)
+    for _ in range(20):
+        y = y - lw.mean(y, axis=0) * 0.5
+        want = want - want.mean(axis=0) * 0.5
+    np.testing.assert_allclose(y.numpy(), want, rtol=1e-4, atol=1e-5)
+    assert len([n for n in sizes if n == 30 * 30 * 4]) <= 3
 
 
 def test_old_expressions_keep_the_old_value() -> None:

@@ -200,6 +200,9 @@ def test_outputs_share_kernels() -> None:
     assert len(checked(lw.sin(x), lw.cos(x))) == 1
     assert len(checked(lw.sin(x), lw.cos(data(16, 12)))) == 2
     assert len(checked(lw.sin(x), lw.sum(x, axis=1))) == 2
+    assert len(checked(lw.sum(x, axis=1), lw.max(x, axis=1))) == 1
+    assert len(checked(lw.mean(x, axis=1), lw.var(x, axis=1))) == 1
+    assert len(checked(x @ w, x @ data(12, 16))) == 2
     y = x @ w
     (kernel,) = checked(y, lw.relu(y))
     assert len(kernel.outputs) == 2

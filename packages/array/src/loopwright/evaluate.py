@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Sequence
@@ -134,21 +135,35 @@ def run_plan(plan: Plan, device_name: str) -> None:
     last_use = {b: i for i, kernel in enumerate(plan.kernels) for b in kernel.buffers}
     kept = set(plan.results)
     temporary: dict[UOp, Storage] = {}
+    spare: dict[int, list[Any]] = {}  # what temporaries gave up, by size, for the next ones
     for i, (kernel, ready) in enumerate(zip(plan.kernels, built, strict=True)):
         for buffer in kernel.buffers:
             if not has_storage(buffer):
-                shape: Any = buffer.arg.shape
-                attach(buffer, Storage(buffer.dtype, shape, device_name))
+                made = Storage(buffer.dtype, buffer.arg.shape, device_name)
+                attach(buffer, made)
                 if buffer not in kept:
-                    temporary[buffer] = storage(buffer)
+                    temporary[buffer] = made
+                    if spare.get(made.n_bytes):
+                        made.give(spare[made.n_bytes].pop())
         ready.launch([storage(buffer).on(device) for buffer in kernel.buffers])
         for buffer in kernel.buffers:
             if last_use[buffer] == i and buffer in temporary:
-                temporary.pop(buffer).release()
+                done = temporary.pop(buffer)
+                spare.setdefault(done.n_bytes, []).append(done.take())
     device.synchronize()
 
 
 _build_lock = threading.Lock()
+
+
+def _renew_lock() -> None:
+    """A forked child has one thread: whoever held the lock in the parent is not there."""
+    global _build_lock
+    _build_lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 def build_all(plan: Plan, device: Device, options: Options) -> list[Built]:

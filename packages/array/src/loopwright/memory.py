@@ -65,10 +65,16 @@ class Storage:
             registry().device(self.device).to_host(memory, out)
         return out
 
-    def release(self) -> None:
-        """Give the memory back: nobody reads this buffer any more."""
+    def give(self, memory: Any) -> None:
+        """Use this device memory, which nobody else uses any more."""
         with self._lock:
-            self._memory = self.host = None
+            self._memory = memory
+
+    def take(self) -> Any:
+        """The device memory, which this buffer gives up: nobody reads it any more."""
+        with self._lock:
+            memory, self._memory = self._memory, None
+            return memory
 
 
 _slots = itertools.count()

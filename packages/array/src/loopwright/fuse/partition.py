@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from loopwright.fuse.cost import recompute_flops, store_flops
 from loopwright.fuse.demand import Demand, Walker, elements
 from loopwright.fuse.likely import likely_stored
+from loopwright.fuse.outputs import related_outputs
 from loopwright.memory import buffer_node
 from loopwright_core.ir.ops import MOVEMENT, Op
 from loopwright_core.ir.shape import shape_of
@@ -67,7 +68,7 @@ class Partition:
         for node in self.order:
             for s in node.src:
                 self._n_users[s] = self._n_users.get(s, 0) + 1
-        self._related = _related_roots(self.targets, self._n_users)
+        self._related = related_outputs(self.targets, self._n_users)
         self._by_relation: dict[object, Group] = {}
         for node in reversed(self.order):
             self._decide(node)
@@ -323,31 +324,3 @@ def _ints(node: UOp) -> tuple[int, ...]:
 def _weight(node: UOp) -> int:
     """About how many nodes of a kernel's body one instance becomes."""
     return 1 + sum([1 if s.op is Op.CONST else 2 if s.op is Op.BUFFER else 0 for s in node.src])
-
-
-def _related_roots(targets: Iterable[UOp], n_users: dict[UOp, int]) -> dict[UOp, int]:
-    """Outputs that nothing else uses, each with the number of the set whose graphs meet its own."""
-    roots = [t for t in targets if t not in n_users]
-    if len(roots) < 2:
-        return {}
-    parent = list(range(len(roots)))
-
-    def find(i: int) -> int:
-        while parent[i] != i:
-            parent[i] = parent[parent[i]]
-            i = parent[i]
-        return i
-
-    owner: dict[UOp, int] = {}
-    for number, root in enumerate(roots):
-        stack = [root]
-        while stack:
-            node = stack.pop()
-            if node.op in _NO_MEMORY:
-                continue
-            if node in owner:
-                parent[find(number)] = find(owner[node])
-                continue
-            owner[node] = number
-            stack.extend(node.src)
-    return {root: find(number) for number, root in enumerate(roots)}
