@@ -71,7 +71,9 @@ class Output:
         from rich.syntax import Syntax
 
         lexer = "c" if language in (None, "opencl", "metal") else language
-        Console().print(Syntax(text, lexer, background_color="default", word_wrap=False))
+        # As one text, not as a block: a block crops lines at the terminal's width.
+        styled = Syntax(text, lexer, background_color="default").highlight(text)
+        Console().print(styled, soft_wrap=True, end="")
 
     def document(self, value: Any) -> None:
         """The whole result, in JSON mode."""

@@ -279,7 +279,8 @@ class Partition:
         """For an output nobody else uses: the kernel of another such output that shares work."""
         if needs or node not in self._related:
             return None
-        key = (self._related[node], shape_of(node))
+        axis = node.arg[1] if node.op is Op.SCAN else None  # it fixes which loop is innermost
+        key = (self._related[node], shape_of(node), axis)
         group = self._by_relation.get(key)
         if group is None or not self._has_room(group, node, _weight(node)):
             group = self._by_relation[key] = self._new_group()
