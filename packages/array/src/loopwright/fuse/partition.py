@@ -15,8 +15,8 @@ from loopwright_core.ir.uop import UOp, toposort
 
 # Level-1 nodes, each at each index; lowered they stay below 2,000 nodes of a kernel's body.
 MAX_SIZE = 1000
-# Operands of one concat that one kernel copies.
-MAX_PARTS = 32
+# Operands of one concat that one kernel copies; outputs that share a kernel for what they read.
+MAX_STORES = 32
 # Kernels looked at to prove that two may be one; beyond it they stay apart.
 _MAX_SEARCH = 10_000
 
@@ -188,7 +188,7 @@ class Partition:
             self._split_concat(target, node, parts)
         self.stored[node] = targets[0]
         self.producers[node] = []
-        n = MAX_PARTS if self.max_buffers is None else min(MAX_PARTS, self.max_buffers // 2)
+        n = MAX_STORES if self.max_buffers is None else min(MAX_STORES, self.max_buffers // 2)
         for start in range(0, len(parts), max(n, 1)):
             group = self._new_group()
             self.producers[node].append(group)
@@ -282,7 +282,8 @@ class Partition:
         axis = node.arg[1] if node.op is Op.SCAN else None  # it fixes which loop is innermost
         key = (self._related[node], shape_of(node), axis)
         group = self._by_relation.get(key)
-        if group is None or not self._has_room(group, node, _weight(node)):
+        is_full = group is not None and len(group.stores) >= MAX_STORES
+        if group is None or is_full or not self._has_room(group, node, _weight(node)):
             group = self._by_relation[key] = self._new_group()
         return group
 
