@@ -14,10 +14,15 @@ from loopwright_core.ir.uop import UOp
 from loopwright_core.program.program import Local, Loop, Register
 
 # Never listed: they exist everywhere.
-LEAVES = frozenset({Op.CONST, Op.VAR, Op.BUFFER, Op.SPECIAL})
+LEAVES = frozenset({Op.CONST, Op.VAR, Op.BUFFER, Op.SPECIAL, Op.PARAM})
 # What makes a loop worth keeping.
 STATEMENTS = frozenset({Op.STORE, Op.ASSIGN, Op.PREFETCH, Op.FENCE})
-_STRUCTURE = frozenset({Op.RANGE, Op.END, Op.IF, Op.ENDIF, *STATEMENTS})
+_STRUCTURE = frozenset({Op.RANGE, Op.END, Op.IF, Op.ENDIF, Op.RETURN, *STATEMENTS})
+
+
+def function_name(name: str, lanes: int) -> str:
+    """`exp_f32` of scalars, `exp_f32x8` of eight lanes."""
+    return name if lanes == 1 else f"{name}x{lanes}"
 
 
 class Scope:
@@ -43,6 +48,7 @@ class Builder:
         self.registers: dict[UOp, tuple[UOp, int]] = {}  # register -> (its value now, depth)
         self.tokens: dict[UOp, UOp] = {}  # local array -> what it was last written by
         self.n_ids = 0
+        self.called: dict[tuple[str, int], None] = {}  # functions in use: name, lanes
         self._loop_names: dict[str, int] = {}
 
     # Values
@@ -72,6 +78,9 @@ class Builder:
         if lanes > 1:
             src = tuple([self.broadcast(s, lanes) for s in src])
             dtype = dtype.vec(lanes)
+        if op is Op.CALL:
+            self.called[str(arg), lanes] = None
+            arg = function_name(str(arg), lanes)
         return self.place(UOp(op, dtype, src, arg))
 
     def broadcast(self, value: UOp, lanes: int) -> UOp:

@@ -105,7 +105,7 @@ class Emitter:
         axis = node.step.axis
         state = self.dims[axis.dim]
         trips = state.trips(axis, node.is_last)
-        if axis.kind is AxisKind.THREAD:
+        if axis.kind is AxisKind.THREAD and axis.size != 1:
             self._thread(node, depth, trips.total, trips.full, trips.has_tail)
             return
         _, most = integer.bounds(trips.full)

@@ -19,6 +19,7 @@ from loopwright_lower.build import Builder
 from loopwright_lower.decompose import decompose
 from loopwright_lower.dims import dim_states
 from loopwright_lower.emit import Emitter, check_threads, thread_count
+from loopwright_lower.functions import functions_of, program_functions
 from loopwright_lower.indices import Indices, int_dtype_for
 from loopwright_lower.memory import Memory
 from loopwright_lower.stage import Stages, check_dims
@@ -31,7 +32,8 @@ def lower(kernel: Kernel, target: Target) -> Program:
     _check_kinds(kernel)
     n_shared = [len(group) for group in kernel.shared]
     flat = tuple(v for group in kernel.shared for v in group)
-    roots = decompose((kernel.body, *flat), target)
+    known = functions_of(target)
+    roots = decompose((kernel.body, *flat), target, functions=known)
     sink, flat = roots[0], roots[1:]
     shared = []
     for n in n_shared:
@@ -54,7 +56,14 @@ def lower(kernel: Kernel, target: Target) -> Program:
     check_threads(tree, threads)
     emitter.tree(tree, 0)
     phase = Phase(kernel.name, builder.finish(), threads)
-    return Program(kernel.name, (phase,), _params(kernel), _variables(kernel), estimate(kernel))
+    return Program(
+        kernel.name,
+        (phase,),
+        _params(kernel),
+        _variables(kernel),
+        estimate(kernel),
+        program_functions(builder, known),
+    )
 
 
 def _check_kinds(kernel: Kernel) -> None:

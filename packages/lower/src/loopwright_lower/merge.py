@@ -9,6 +9,7 @@ from loopwright_core.ir.uop import UOp, toposort
 from loopwright_core.plugin.target import Target
 from loopwright_lower.build import Builder
 from loopwright_lower.decompose import decompose
+from loopwright_lower.functions import functions_of
 
 
 class Merger:
@@ -20,7 +21,9 @@ class Merger:
         self.identity: Values = combine.identity(self.dtypes)
         self._a = tuple(_placeholder("a", n, d) for n, d in enumerate(self.dtypes))
         self._b = tuple(_placeholder("b", n, d) for n, d in enumerate(self.dtypes))
-        self._roots = decompose(combine.merge(self._a, self._b), target)
+        self._roots = decompose(
+            combine.merge(self._a, self._b), target, functions=functions_of(target)
+        )
         self._order = [n for n in toposort(self._roots) if n.op is not Op.SPECIAL]
         self.can_fuse = (
             name == "add"

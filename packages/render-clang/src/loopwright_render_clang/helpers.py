@@ -5,7 +5,7 @@ from __future__ import annotations
 from loopwright_core.plugin.target import Target
 from loopwright_render_clang.types import VectorTypes, element
 
-_INLINE = "static inline __attribute__((always_inline))"
+INLINE = "static inline __attribute__((always_inline))"
 # What Clang calls them; GCC has no generic vector forms.
 _ELEMENTWISE = {"sqrt": "sqrt", "trunc": "trunc", "rint": "rint", "fma": "fma"}
 _ROUNDING = {"trunc": 11, "rint": 4}  # SSE4.1's immediate: toward zero | quiet, current mode
@@ -30,7 +30,7 @@ class Helpers:
     def _add(self, name: str, head: str, lines: list[str]) -> str:
         if name not in self._texts:
             body = "\n".join(line if line.startswith("#") else f"    {line}" for line in lines)
-            self._texts[name] = f"{_INLINE}\n{head} {{\n{body}\n}}\n"
+            self._texts[name] = f"{INLINE}\n{head} {{\n{body}\n}}\n"
         return name
 
     def splat(self, code: str, lanes: int) -> str:

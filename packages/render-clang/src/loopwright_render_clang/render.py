@@ -8,7 +8,8 @@ from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
 from loopwright_core.plugin.target import Target
 from loopwright_core.program.cexpr import ADD, BINARY, PRIMARY, UNARY, Expr, call, cast
-from loopwright_core.program.program import Phase, Program
+from loopwright_core.program.program import Function, Phase, Program
+from loopwright_render_clang.helpers import INLINE
 from loopwright_render_clang.masks import MaskPrinter, mask_widths
 from loopwright_render_clang.types import C_TYPES, code
 
@@ -44,6 +45,14 @@ class ClangPrinter(MaskPrinter):
         if self.scratch_name:
             found.append(f"void *restrict {self.scratch_name}")
         return found
+
+    def called_signature(self, function: Function) -> str:
+        parameters = [
+            f"{self.type_name(d)} {name}"
+            for d, name in zip(function.params, self.arguments, strict=True)
+        ]
+        result = self.type_name(function.dtype)
+        return f"{INLINE} {result} {function.name}({', '.join(parameters)})"
 
     def begin(self, phase: Phase) -> None:
         self.masks = mask_widths(phase.uops, self.storages)
@@ -109,6 +118,8 @@ class ClangPrinter(MaskPrinter):
             return self._vector_cast(node)
         if op is Op.BITCAST:
             return self._vector_bitcast(node)
+        if op is Op.CALL:
+            return call(node.arg, *[self.whole(s) for s in node.src])
         if op is Op.NEG:
             x = self.whole(node.src[0])
             return Expr(f"-({x.text})" if x.text[0] == "-" else f"-{x.at(UNARY)}", UNARY)

@@ -77,6 +77,7 @@ class Op(Enum):
     CSHR = auto()  # amount in 0..bits-1; arithmetic on signed
     FTOI = auto()  # float to int, in range only
     FMA = auto()  # a * b + c, rounded once
+    CALL = auto()  # arg: the name of a Function of the program; src: its arguments
 
     # Level 3: structure
     RANGE = auto()  # src: (extent,); arg: Loop(id, name); the loop variable, 0 .. extent-1
@@ -88,6 +89,8 @@ class Op(Enum):
     DEFINE_REG = auto()  # arg: Register(id, name); src: (initial value,): a variable
     ASSIGN = auto()  # src: (register, value): the register from here on
     AFTER = auto()  # src: (storage or register, deps...): it, as seen after those
+    PARAM = auto()  # leaf inside a Function; arg: which argument
+    RETURN = auto()  # src: (value,); the last node of a Function
     BROADCAST = auto()  # src: (scalar,): all lanes
     VECTORIZE = auto()  # src: one scalar per lane
     LANE = auto()  # src: (vector,); arg: which

@@ -22,9 +22,17 @@ from loopwright_core.ir.spec_common import (
 from loopwright_core.ir.spec_registers import check_registers
 from loopwright_core.ir.uop import UOp
 from loopwright_core.plugin.target import Target
-from loopwright_core.program.program import Local, Loop, Param, Phase, Program, Register
+from loopwright_core.program.program import (
+    Function,
+    Local,
+    Loop,
+    Param,
+    Phase,
+    Program,
+    Register,
+)
 
-LEAVES = frozenset({Op.CONST, Op.VAR, Op.BUFFER, Op.SPECIAL})
+LEAVES = frozenset({Op.CONST, Op.VAR, Op.BUFFER, Op.SPECIAL, Op.PARAM})
 # Ops without a value, which may stand more than once.
 STATEMENTS = frozenset({Op.STORE, Op.PREFETCH, Op.BARRIER, Op.FENCE})
 # Total ops that a program holds only for targets that list them.
@@ -52,6 +60,7 @@ def verify_program(program: Program, target: Target | None = None) -> None:
     names = [p.name for p in program.params] + [v.name for v in program.variables]
     if len(set(names)) != len(names):
         _refuse(program, "two parameters have one name")
+    _check_functions(program, target)
     ids: dict[tuple[Op, int], UOp] = {}
     plain = Plain()
     for phase in program.phases:
@@ -64,6 +73,27 @@ def verify_program(program: Program, target: Target | None = None) -> None:
                     f"certainly leaves {access.name}, which has {access.size_text} elements",
                     phase.name,
                 )
+
+
+def _check_functions(program: Program, target: Target | None) -> None:
+    """Each is a straight list of values that ends in RETURN and calls only what stands before."""
+    known: dict[str, Function] = {}
+    for function in program.functions:
+        if not _NAME.match(function.name) or function.name in known:
+            _refuse(program, f"function {function.name!r} has no name of its own")
+        checker = _Checker(program, Phase(function.name, function.uops), target, {})
+        checker.functions, checker.arguments = dict(known), function.params
+        for node in function.uops[:-1]:
+            fine = node.op in ELEMENTWISE or node.op in RAW or node.op in _IN_FUNCTIONS
+            need(fine, node, f"{node.op.name} stands in a function")
+        is_last = bool(function.uops) and function.uops[-1].op is Op.RETURN
+        if not is_last:
+            _refuse(program, f"function {function.name} does not end in RETURN")
+        checker.run()
+        known[function.name] = function
+
+
+_IN_FUNCTIONS = frozenset({Op.CALL, Op.BROADCAST, Op.VECTORIZE, Op.LANE})
 
 
 def unproved_accesses(program: Program) -> int:
@@ -98,6 +128,8 @@ class _Checker:
         self.visible: set[UOp] = set()
         self.ever: set[UOp] = set()
         self.leaves: set[UOp] = set()
+        self.functions = {f.name: f for f in program.functions}
+        self.arguments: tuple[DType, ...] = ()
 
     def run(self) -> None:
         for node in self.phase.uops:
@@ -145,6 +177,10 @@ class _Checker:
         need_arity(node, 0)
         if node.op is Op.CONST:
             check_const(node)
+        elif node.op is Op.PARAM:
+            inside = type(node.arg) is int and 0 <= node.arg < len(self.arguments)
+            need(inside, node, "is no argument of a function")
+            need(self.arguments[node.arg] is node.dtype, node, "has its argument's dtype")
         elif node.op is Op.VAR:
             need(node.dtype in _SIZES, node, "a variable is int32 or int64")
             need(node.arg in self.program.variables, node, "is no variable of the program")
@@ -191,6 +227,13 @@ class _Checker:
                 narrows = node.src[0].dtype.is_float and not node.dtype.is_float
                 need(not narrows, node, "CAST takes no float to an integer or bool: FTOI does")
             self.allowed(node)
+            return
+        if op is Op.CALL:
+            called = self.functions.get(node.arg)
+            if called is None:
+                refuse(node, f"calls {node.arg!r}, which stands nowhere before", self.phase.name)
+            need(called.params == tuple(s.dtype for s in node.src), node, "other arguments")
+            need(called.dtype is node.dtype, node, f"{node.arg} returns {called.dtype}")
             return
         rule = _RULES.get(op)
         if rule is None:
@@ -349,6 +392,7 @@ def _prefetch(node: UOp) -> None:
 
 
 _RULES: dict[Op, Callable[[UOp], None]] = {
+    Op.RETURN: lambda node: need_arity(node, 1),
     Op.RANGE: _range,
     Op.END: _close,
     Op.IF: _if,

@@ -47,15 +47,47 @@ def run_program(
         for p in program.params
     }
     with np.errstate(all="ignore"):
+        functions = _functions(program)
         for phase in program.phases:
-            _run_phase(phase, memory, variables)
+            _run_phase(phase, memory, variables, functions)
 
 
-def _run_phase(phase: Phase, memory: dict[int, Cells], variables: Variables) -> None:
+Functions = dict[str, Callable[..., Any]]
+
+
+def _functions(program: Program) -> Functions:
+    """The program's functions as Python functions."""
+    found: Functions = {}
+    for function in program.functions:
+        compiled = _Compiler(Phase(function.name, function.uops[:-1]), {}, {}, dict(found))
+        places = [compiled.declare(UOp(Op.PARAM, d, (), n)) for n, d in enumerate(function.params)]
+        steps = compiled.steps()
+        result = compiled.place(function.uops[-1].src[0], function.name)
+        found[function.name] = _caller(compiled, places, steps, result)
+    return found
+
+
+def _caller(
+    compiled: _Compiler, places: list[int], steps: list[Step], result: int
+) -> Callable[..., Any]:
+    def run(*arguments: Any) -> Any:
+        env = compiled.start(0)
+        for place, value in zip(places, arguments, strict=True):
+            env[place] = value
+        for step in steps:
+            step(env)
+        return env[result]
+
+    return run
+
+
+def _run_phase(
+    phase: Phase, memory: dict[int, Cells], variables: Variables, functions: Functions
+) -> None:
     for cells in memory.values():
         shared = phase.threads > 1 and cells.is_writable
         cells.owner = np.zeros(cells.size, np.int32) if shared else None
-    compiled = _Compiler(phase, memory, variables)
+    compiled = _Compiler(phase, memory, variables, functions)
     steps = compiled.steps()
     for thread in range(phase.threads):
         env = compiled.start(thread)
@@ -66,8 +98,15 @@ def _run_phase(phase: Phase, memory: dict[int, Cells], variables: Variables) -> 
 class _Compiler:
     """Turns a phase into steps over an environment; place 0 holds the running thread's number."""
 
-    def __init__(self, phase: Phase, memory: dict[int, Cells], variables: Variables) -> None:
+    def __init__(
+        self,
+        phase: Phase,
+        memory: dict[int, Cells],
+        variables: Variables,
+        functions: Functions,
+    ) -> None:
         self.phase, self.memory, self.variables = phase, memory, variables
+        self.functions = functions
         self.places: dict[UOp, int] = {}
         self.initial: Env = [0]
         self.threads: list[tuple[int, UOp]] = []
@@ -191,7 +230,12 @@ class _Compiler:
                 env[target] = env[value]
 
             return define
-        f = _function(node, where)
+        if op is Op.CALL:
+            if node.arg not in self.functions:
+                fail(VerifyError, f"{where} calls {node.arg!r}, which the program has not")
+            f = self.functions[node.arg]
+        else:
+            f = _function(node, where)
         if len(sources) == 2:
             first, second = sources
 

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
 
-LEAVES = frozenset({Op.CONST, Op.VAR, Op.BUFFER, Op.SPECIAL})
+LEAVES = frozenset({Op.CONST, Op.VAR, Op.BUFFER, Op.SPECIAL, Op.PARAM})
 # Print as a name that exists already.
 PLACES = LEAVES | {Op.DEFINE_REG, Op.DEFINE_LOCAL, Op.ASSIGN, Op.AFTER, Op.RANGE}
 STATEMENTS = frozenset(
     {Op.STORE, Op.ASSIGN, Op.RANGE, Op.END, Op.IF, Op.ENDIF, Op.DEFINE_REG, Op.DEFINE_LOCAL}
-    | {Op.PREFETCH, Op.BARRIER, Op.FENCE}
+    | {Op.PREFETCH, Op.BARRIER, Op.FENCE, Op.RETURN}
 )
 _SAME = frozenset({Op.AFTER, Op.ASSIGN})
 

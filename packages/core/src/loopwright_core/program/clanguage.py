@@ -10,7 +10,7 @@ from loopwright_core.ir.uop import UOp
 from loopwright_core.program.cexpr import ADD, PRIMARY, UNARY, Expr
 from loopwright_core.program.cliterals import decimal, is_finite, storage_bits
 from loopwright_core.program.cnames import C_KEYWORDS
-from loopwright_core.program.program import Phase, Program
+from loopwright_core.program.program import Function, Phase, Program
 
 
 class CLanguage:
@@ -36,6 +36,10 @@ class CLanguage:
     def signature(self, name: str, phase: Phase) -> str:
         """The function's head, up to its parameters' closing parenthesis."""
         return f"void {name}({', '.join(self.parameters(phase)) or 'void'})"
+
+    def called_signature(self, function: Function) -> str:
+        """The head of a function of values; `arguments` of the printer names its parameters."""
+        fail(LoweringError, "this language has no functions", where=self.program.name)
 
     def type_name(self, dtype: DType) -> str:
         """A value's type."""

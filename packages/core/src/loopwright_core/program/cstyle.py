@@ -30,7 +30,7 @@ from loopwright_core.program.cinline import Plan, Storages, is_transparent
 from loopwright_core.program.clanguage import CLanguage
 from loopwright_core.program.clayout import function_names, scratch_bytes, scratch_offsets
 from loopwright_core.program.cnames import LIBRARY, Names
-from loopwright_core.program.program import Phase, Program
+from loopwright_core.program.program import Function, Phase, Program
 
 # Operands of one expression are named rather than written in place beyond this many characters.
 _LONG = 84
@@ -43,22 +43,39 @@ class CPrinter(CLanguage):
     def __init__(self, program: Program) -> None:
         super().__init__(program)
         self.functions = function_names(program, self.keywords)
+        self.lines: list[str] = []
 
     def text(self) -> str:
         """The whole program: same program, same bytes."""
+        called = [self._called(f) for f in self.program.functions]
         bodies = [self._function(k, p) for k, p in enumerate(self.program.phases)]
-        parts = [*self.prelude(), *bodies]
+        parts = [*self.prelude(), *called, *bodies]
         return "\n".join(parts).rstrip("\n") + "\n"
 
     # One function
 
-    def _function(self, index: int, phase: Phase) -> str:
-        self.names = Names(self.keywords | LIBRARY | frozenset(self.functions))
+    def _called(self, function: Function) -> str:
+        """A function of values, printed before the phases that call it."""
+        phase = Phase(function.name, function.uops)
+        self._start(phase)
+        self.arguments = [self.names.take("xyzw"[n]) for n in range(len(function.params))]
+        self.lines = wrap(self.called_signature(function) + " {")
+        return self._finish(phase)
+
+    def _start(self, phase: Phase) -> None:
+        taken = {f.name for f in self.program.functions} | set(self.functions)
+        self.names = Names(self.keywords | LIBRARY | frozenset(taken))
         self.names.push()
         self.storages = Storages()
         self.place: dict[UOp, str] = {}  # buffers, locals, registers, loop variables
         self.exprs: dict[UOp, Expr] = {}
         self.pinned: dict[tuple[UOp, UOp], Expr] = {}  # registers as an INDEX saw them
+        self.uops: Sequence[UOp] = phase.uops
+        self.plan = Plan(phase.uops, self.storages)
+        self.depth = 1
+
+    def _function(self, index: int, phase: Phase) -> str:
+        self._start(phase)
         self.params: dict[int, str] = {p.slot: self.names.take(p.name) for p in self.program.params}
         self.variables: dict[Variable, str] = {
             v: self.names.take(v.name) for v in self.program.variables
@@ -66,10 +83,10 @@ class CPrinter(CLanguage):
         self.scratch, self.scratch_size = scratch_offsets(phase)
         self.thread = self.names.take("thread") if phase.threads > 1 else ""
         self.scratch_name = self.names.take("scratch") if self.scratch_size else ""
-        self.uops: Sequence[UOp] = phase.uops
-        self.plan = Plan(phase.uops, self.storages)
-        self.depth = 1
-        self.lines: list[str] = wrap(self.signature(self.functions[index], phase) + " {")
+        self.lines = wrap(self.signature(self.functions[index], phase) + " {")
+        return self._finish(phase)
+
+    def _finish(self, phase: Phase) -> str:
         self.begin(phase)
         for node in phase.uops:
             self._print(node)
@@ -110,6 +127,8 @@ class CPrinter(CLanguage):
             self._store(node)
         elif op is Op.ASSIGN:
             self._assign(node)
+        elif op is Op.RETURN:
+            self.line(f"return {self.full(node.src[0]).text};")
         elif op is Op.DEFINE_REG:
             value = self.assigned(node, node.src[0])
             name = self.place[node] = self.names.take(node.arg.name)
@@ -182,6 +201,8 @@ class CPrinter(CLanguage):
             return self.variable(node)
         if op is Op.SPECIAL:
             return self.special(node)
+        if op is Op.PARAM:
+            return Expr(self.arguments[node.arg])
         if op is Op.BROADCAST:
             scalar = self.get(node.src[0])
             return Expr(scalar.text, scalar.level, 0, True)
@@ -269,6 +290,8 @@ class CPrinter(CLanguage):
             if not node.dtype.is_float and not node.src[0].dtype.is_float:
                 return cast(self.memory_type(node.dtype), src[0])
             return self.bitcast(node, src[0])
+        if op is Op.CALL:
+            return call(node.arg, *src)
         if op is Op.NEG:
             text = f"-{src[0].at(UNARY)}"
             if src[0].text.startswith("-"):

@@ -53,6 +53,24 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
+class Function:
+    """A pure function that CALL nodes name (`exp_f32x8`): no loops, no memory.
+
+    `params`: the dtypes of its PARAM leaves; `uops` ends in RETURN; a CALL in it names a function
+    that stands before it.
+    """
+
+    name: str
+    params: tuple[DType, ...]
+    uops: tuple[UOp, ...]
+
+    @property
+    def dtype(self) -> DType:
+        """What it returns."""
+        return self.uops[-1].src[0].dtype
+
+
+@dataclass(frozen=True, slots=True)
 class Phase:
     """One launch. `uops` in execution order, sources before users; leaves (CONST, VAR, BUFFER,
     SPECIAL) are not listed. `threads`: how many values SPECIAL "thread" takes (1: it is absent).
@@ -75,3 +93,4 @@ class Program:
     params: tuple[Param, ...]
     variables: tuple[Variable, ...]
     estimate: Estimate
+    functions: tuple[Function, ...] = ()

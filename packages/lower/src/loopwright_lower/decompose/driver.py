@@ -8,6 +8,7 @@ from loopwright_core.ir.uop import UOp, rebuild
 from loopwright_core.plugin.target import Target
 from loopwright_lower.decompose.cast import cast_rules
 from loopwright_lower.decompose.exponential import exponential_rules
+from loopwright_lower.decompose.functions import Functions
 from loopwright_lower.decompose.hyperbolic import hyperbolic_rules
 from loopwright_lower.decompose.integer import integer_rules
 from loopwright_lower.decompose.logarithm import logarithm_rules
@@ -36,16 +37,20 @@ _TABLE: Table = by_op(decompose_rules)
 
 
 def decompose(
-    roots: tuple[UOp, ...], target: Target, fired: set[str] | None = None
+    roots: tuple[UOp, ...],
+    target: Target,
+    fired: set[str] | None = None,
+    functions: Functions | None = None,
 ) -> tuple[UOp, ...]:
     """The roots with every elementwise op expressed in what `target` has.
 
     Index arithmetic stays; ops that are not elementwise are rebuilt over new sources, leaves of
-    any kind stay. `fired` collects the names of the rules that applied.
+    any kind stay. `fired` collects the names of the rules that applied. With `functions`, long
+    expansions become CALLs of functions collected there.
 
     Raises: DTypeError for a dtype the device lacks, LoweringError for an op without a rule.
     """
-    e = Emit(target, _TABLE, fired)
+    e = Emit(target, _TABLE, fired, functions)
 
     def change(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         if node.op not in ELEMENTWISE or _is_index_arithmetic(node):

@@ -11,6 +11,7 @@ from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
 from loopwright_core.plugin.target import Target
+from loopwright_lower.decompose.functions import Functions, can_call
 
 # Ops whose level-2 meaning hardware does not have: gone after decomposing unless the target lists
 # them. All other elementwise ops mean at level 3 what they mean at level 2 on arithmetic dtypes.
@@ -51,10 +52,17 @@ class Emit:
     fired: names of the rules that applied, for tests and traces.
     """
 
-    __slots__ = ("_checked", "_table", "fired", "has_fma", "target")
+    __slots__ = ("_checked", "_table", "fired", "functions", "has_fma", "target")
 
-    def __init__(self, target: Target, table: Table, fired: set[str] | None = None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        table: Table,
+        fired: set[str] | None = None,
+        functions: Functions | None = None,
+    ) -> None:
         self.target = target
+        self.functions = functions
         self.has_fma = target.has_fma
         self.fired = fired
         self._table = table
@@ -83,6 +91,8 @@ class Emit:
             if rule.when(self, node):
                 if self.fired is not None:
                     self.fired.add(rule.name)
+                if self.functions is not None and can_call(node):
+                    return self.functions.call(self, rule, node)
                 return rule.make(self, node)
         if node.op in TOTAL_OPS and node.op not in self.target.ops:
             fail(
