@@ -7,11 +7,13 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loopwright import named
 from loopwright.fuse import FusedKernel
+from loopwright.fuse.templates import fuse_once
 from loopwright.memory import (
     Storage,
     attach,
@@ -108,7 +110,11 @@ def make_plan(uops: Sequence[UOp], device: str) -> Plan:
     given: list[str | None] = []
     names = named.Names()
     for stage in named.stages(stores) if stores else []:
-        part = fused(stage.stores, registry().device(device))
+        target = registry().device(device)
+        if stage.mark is None:
+            part = fuse_once(stage.stores, target, partial(fused, device=target))
+        else:  # which kernels bear the name shows in the graph itself
+            part = fused(stage.stores, target)
         kernels += part
         given += names.of(stage, part)
     return Plan(tuple(kernels), tuple(given), tuple([results[node] for node in uops]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from loopwright.fuse.partition import Group
@@ -26,63 +26,66 @@ class FusedKernel:
 
 def make_kernel(group: Group, stored: Mapping[UOp, UOp], place: Mapping[UOp, int]) -> FusedKernel:
     """The group as one SINK; groups that compute alike give the same SINK."""
-    slots = _Slots()
-    done: dict[UOp, UOp] = {}
+    writer = AstWriter(stored, group.own)
     stores = sorted(group.stores, key=lambda s: place[s[1]])  # stable: a concat keeps its order
-    made: list[UOp] = []
     outputs: dict[UOp, None] = {}
-    for target, value in stores:
-        new_value = _rebuild(value, group, stored, slots, done)
-        new_target = _rebuild(target, group, stored, slots, done)
-        made.append(UOp(Op.STORE, dt.void, (new_target, new_value)))
-        while target.op is not Op.BUFFER:
-            target = target.src[0]
-        outputs[target] = None
-    sink = UOp(Op.SINK, dt.void, tuple(made))
+    for target, _ in stores:
+        base = target
+        while base.op is not Op.BUFFER:
+            base = base.src[0]
+        outputs[base] = None
+    sink = writer.sink(stores)
     values = tuple(dict.fromkeys(value for _, value in stores))
-    return FusedKernel(sink, tuple(slots.buffers), tuple(outputs), values)
+    return FusedKernel(sink, tuple(writer.buffers), tuple(outputs), values)
 
 
-class _Slots:
-    """BUFFER nodes renumbered by first use."""
+class AstWriter:
+    """Rebuilds expressions with slots by first use and, for what others store, its memory.
 
-    def __init__(self) -> None:
+    `buffers`: the BUFFER of each slot so far.
+    """
+
+    def __init__(self, stored: Mapping[UOp, UOp], own: Container[UOp] = ()) -> None:
         self.buffers: list[UOp] = []
-        self._numbered: dict[UOp, UOp] = {}
+        self._stored, self._own = stored, own
+        self._done: dict[UOp, UOp] = {}
 
-    def number(self, buffer: UOp) -> UOp:
-        found = self._numbered.get(buffer)
-        if found is None:
-            arg = Buffer(len(self.buffers), buffer.arg.shape)
-            found = self._numbered[buffer] = UOp(Op.BUFFER, buffer.dtype, (), arg)
-            self.buffers.append(buffer)
-        return found
+    def sink(self, stores: Iterable[tuple[UOp, UOp]]) -> UOp:
+        """The SINK that stores (target, value) pairs; a value's buffers come before its target."""
+        made = []
+        for target, value in stores:
+            new_value = self._rebuild(value)
+            made.append(UOp(Op.STORE, dt.void, (self._rebuild(target), new_value)))
+        return UOp(Op.SINK, dt.void, tuple(made))
 
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes were rebuilt."""
+        return len(self._done)
 
-def _rebuild(
-    root: UOp,
-    group: Group,
-    stored: Mapping[UOp, UOp],
-    slots: _Slots,
-    done: dict[UOp, UOp],
-) -> UOp:
-    """The expression with memory in place of what other kernels store."""
-    stack = [root]
-    while stack:
-        node = stack[-1]
-        if node in done:
+    def _rebuild(self, root: UOp) -> UOp:
+        done, stored, own = self._done, self._stored, self._own
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if node in done:
+                stack.pop()
+                continue
+            if node.op is Op.BUFFER:
+                done[node] = self._number(node)
+                continue
+            view = stored.get(node)
+            src = node.src if view is None or node in own else (view,)
+            missing = [s for s in src if s not in done]
+            if missing:
+                stack.extend(reversed(missing))
+                continue
             stack.pop()
-            continue
-        if node.op is Op.BUFFER:
-            done[node] = slots.number(node)
-            continue
-        view = stored.get(node)
-        src = node.src if view is None or node in group.own else (view,)
-        missing = [s for s in src if s not in done]
-        if missing:
-            stack.extend(reversed(missing))
-            continue
-        stack.pop()
-        new = [done[s] for s in src]
-        done[node] = new[0] if src is not node.src else node.replace(tuple(new))
-    return done[root]
+            new = [done[s] for s in src]
+            done[node] = new[0] if src is not node.src else node.replace(tuple(new))
+        return done[root]
+
+    def _number(self, buffer: UOp) -> UOp:
+        slot = len(self.buffers)
+        self.buffers.append(buffer)
+        return UOp(Op.BUFFER, buffer.dtype, (), Buffer(slot, buffer.arg.shape))
