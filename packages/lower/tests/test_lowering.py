@@ -214,3 +214,21 @@ def test_long_float_sums_run_in_blocks(n: int) -> None:
     exact = float(np.float32(0.1)) * n
     assert abs(float(data[1][0]) - exact) <= 1e-5 * exact
     agree(ast)
+
+
+def test_equal_stores_in_two_bodies() -> None:
+    """A panel's fill is the same store in the whole body and in the tail; loads behind each see
+    their own."""
+    ast = asts.matmul(11, 19, 13)
+    schedule = cut(index(ast).schedule, ("k/1", 4, UPCAST), ("i/1", 8, UPCAST))
+    verify_program(agree(ast, replace(schedule, stages=(Stage("A", "k/4"),))), TARGET)
+
+
+def test_one_thread() -> None:
+    """A THREAD axis of one slice is no thread."""
+    ast = asts.matmul(4, 5, 3)
+    schedule = cut(index(ast).schedule, ("i/1", 4, None))
+    axes = [replace(a, kind=THREAD) if a.name == "i/4" else a for a in schedule.axes]
+    program = agree(ast, schedule.with_axes(tuple(axes)))
+    verify_program(program, TARGET)
+    assert program.phases[0].threads == 1

@@ -48,6 +48,7 @@ class Builder:
         self.registers: dict[UOp, tuple[UOp, int]] = {}  # register -> (its value now, depth)
         self.tokens: dict[UOp, UOp] = {}  # local array -> what it was last written by
         self.n_ids = 0
+        self._stores: set[UOp] = set()
         self.called: dict[tuple[str, int], None] = {}  # functions in use: name, lanes
         self._loop_names: dict[str, int] = {}
 
@@ -246,11 +247,12 @@ class Builder:
         src = (storage, offset) if valid is None else (storage, offset, valid)
         where = self.place(UOp(Op.INDEX, storage.dtype, src))
         node = UOp(Op.STORE, dt.void, (where, value), hint)
-        if node in self.depth_of:
-            # The same store once more in this scope must be another node, or loads behind it
-            # would be taken for those before it.
+        if node in self._stores:
+            # The same store once more must be another node, or loads behind it would be taken
+            # for those before it.
             where = self.place(UOp(Op.INDEX, storage.dtype, (self.seen(storage), *src[1:])))
             node = UOp(Op.STORE, dt.void, (where, value), hint)
+        self._stores.add(node)
         self.statement(node)
         self.tokens[storage] = node
         self.scopes[-1].stored[storage] = None

@@ -140,8 +140,9 @@ def _without(schedule: Schedule, axis: Axis) -> tuple[Axis, ...]:
 
 def _is_whole(schedule: Schedule, axis: Axis, amount: int) -> bool:
     """Whether a piece is the whole inner axis: an outer part of size 1 would have the name of
-    the axis that follows it. The outermost axis keeps one, so that one text serves all sizes."""
-    return axis.size == amount and not is_outermost(schedule, axis)
+    the axis that follows it. The outermost axis keeps one, so that one text serves all sizes,
+    unless its own size is 1 already."""
+    return axis.size == amount and (amount == 1 or not is_outermost(schedule, axis))
 
 
 def _exchange(schedule: Schedule, axis: Axis, parts: tuple[Axis, ...]) -> Schedule:

@@ -121,6 +121,8 @@ def order_is_of_loops(kernel: Kernel, opt: Opt, axes: list[Axis]) -> None:
             refuse(kernel, opt, "a THREAD axis stays outermost", axis.name)
     if len({a.name for a in axes}) != len(axes):
         refuse(kernel, opt, "an axis is named twice")
+    if len(axes) < 2 or (opt.op == "SWAP" and len(axes) > 2):
+        refuse(kernel, opt, "SWAP names two axes, ORDER two or more")
 
 
 def one_vector_a_statement(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:

@@ -1,0 +1,115 @@
+"""Kernels of every structure over odd extents whose results on small whole numbers are exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import asts
+import numpy as np
+from asts import buffer, keep, op, reduce, scan, shrink, sink
+
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import UOp
+from loopwright_core.kernel.kernel import Kernel
+
+
+def softmax_like() -> UOp:
+    """e - sum(e) with e = (x - max(x))**2 along rows: the three loops of softmax."""
+    x = buffer(0, 7, 19)
+    centred = op(Op.SUB, x, keep(x, "max", 1))
+    e = op(Op.MUL, centred, centred)
+    return sink((buffer(1, 7, 19), op(Op.SUB, e, keep(e, "add", 1))))
+
+
+def minus_column_sum() -> UOp:
+    """Rows in the outer loop, sums over rows: the reduce has a nest of its own."""
+    x = buffer(0, 9, 21)
+    return sink((buffer(1, 9, 21), op(Op.SUB, x, keep(x, "add", 0))))
+
+
+def reduce_of_reduce() -> UOp:
+    inner = reduce(buffer(0, 5, 17, 9), "max", 2)
+    return sink((buffer(1, 5), reduce(op(Op.MUL, inner, inner), "add", 1)))
+
+
+def two_outputs() -> UOp:
+    """Row sums, and the rows times their largest."""
+    x = buffer(0, 9, 21)
+    rows = (buffer(1, 9), reduce(x, "add", 1))
+    return sink(rows, (buffer(2, 9, 21), op(Op.MUL, x, keep(x, "max", 1))))
+
+
+def transpose() -> UOp:
+    """One that adds, so that both orders are read."""
+    left = asts.permute(buffer(0, 13, 19), 1, 0)
+    return sink((buffer(2, 19, 13), op(Op.ADD, left, buffer(1, 19, 13))))
+
+
+def elementwise() -> UOp:
+    """Broadcast both ways: no dims merge."""
+    rows = asts.expand(asts.reshape(buffer(1, 11), 11, 1), 11, 23)
+    columns = asts.expand(asts.reshape(buffer(2, 23), 1, 23), 11, 23)
+    value = op(Op.SUB, op(Op.MUL, buffer(0, 11, 23), rows), columns)
+    return sink((buffer(3, 11, 23), value))
+
+
+def whole_lines() -> UOp:
+    """An output of whole vectors, which may be stored around the cache."""
+    return sink((buffer(2, 7, 64), op(Op.ADD, buffer(0, 7, 64), buffer(1, 7, 64))))
+
+
+def concat() -> UOp:
+    out = buffer(1, 5, 16)
+    return sink(
+        (shrink(out, (0, 5, 1), (0, 7, 1)), buffer(0, 5, 7)),
+        (shrink(out, (0, 5, 1), (7, 16, 1)), buffer(2, 5, 9)),
+    )
+
+
+KERNELS: dict[str, Callable[[], UOp]] = {
+    "matmul": lambda: asts.matmul(11, 19, 13),
+    "softmax-like": softmax_like,
+    "convolution": lambda: asts.conv(3, 7, 9, 2, 3, 2),
+    "stencil": lambda: asts.conv(1, 9, 11, 1),
+    "column sums": minus_column_sum,
+    "argmax": lambda: asts.argmax(5, 23),
+    "cumulative sum": lambda: sink((buffer(1, 13, 11), scan(buffer(0, 13, 11), "add", 0))),
+    "reverse row scan": lambda: asts.cumsum(5, 13, exclusive=True, reverse=True),
+    "gather": lambda: asts.take(7, 11, 9),
+    "reduce of reduce": reduce_of_reduce,
+    "two outputs": two_outputs,
+    "transpose": transpose,
+    "elementwise": elementwise,
+    "whole lines": whole_lines,
+    "concat": concat,
+}
+
+GUARD_BYTES = 64
+_GUARD = 0xA5
+
+
+class GuardedMemory:
+    """One array per buffer, aligned to 64 bytes, filled with whole numbers from -9 to 9, with
+    bytes on both sides that nobody may write."""
+
+    def __init__(self, kernel: Kernel, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self.arrays: dict[int, np.ndarray] = {}
+        self._whole: list[tuple[int, np.ndarray, int]] = []
+        for b in kernel.buffers:
+            values = rng.integers(-9, 10, b.arg.shape).astype(b.dtype.numpy)
+            raw = np.full(values.nbytes + 3 * GUARD_BYTES + 64, _GUARD, np.uint8)
+            start = GUARD_BYTES + (-(raw.ctypes.data + GUARD_BYTES)) % 64
+            place = raw[start : start + values.nbytes].view(b.dtype.numpy).reshape(b.arg.shape)
+            place[...] = values
+            self.arrays[b.arg.slot] = place
+            self._whole.append((b.arg.slot, raw, start))
+
+    def broken_guards(self) -> list[int]:
+        """The slots of buffers beside which something was written."""
+        found = []
+        for slot, raw, start in self._whole:
+            end = start + self.arrays[slot].nbytes
+            if (raw[:start] != _GUARD).any() or (raw[end:] != _GUARD).any():
+                found.append(slot)
+        return found
