@@ -7,6 +7,8 @@ from dataclasses import replace
 import asts
 import numpy as np
 import pytest
+from schedules import TARGET, cut
+
 from loopwright_core.errors import VerifyError
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
@@ -17,7 +19,6 @@ from loopwright_core.oracle.program import run_program
 from loopwright_core.program.program import Program
 from loopwright_lower.indexing import index
 from loopwright_lower.lowering import lower
-from schedules import TARGET, cut
 
 
 def exp_program(n: int = 11, lanes: int = 0) -> Program:

@@ -1,4 +1,4 @@
-"""Accumulators of REDUCE and SCAN statements: opened before their loops, joined, sunk or spilled."""
+"""Accumulators of REDUCE and SCAN statements: opened, joined, sunk or spilled."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Accumulators:
         return merge.merge(self.builder, old, merge.masked(self.builder, mask, new))
 
     def close(self, statement: Statement) -> None:
-        """Join the partials; hand the value to its consumers in registers, an array or the output."""
+        """Join the partials; hand the value on in registers, an array or the output."""
         merge = self.merger(statement)
         bound_lanes = any(self.dims[d].vector for d in statement.bound)
         finals: dict[Key, MergeValues] = {}
