@@ -81,7 +81,7 @@ class Helpers:
         else:
             scalar = f"__builtin_{function}{'f' if code == 'f32' else ''}"
             each = ", ".join([f"{a}[i]" for a in args])
-            lines += [f"for (int i = 0; i < {lanes}; i++) a[i] = {scalar}({each});", "return a;"]
+            lines += [*_each_lane(lanes, f"a[i] = {scalar}({each});"), "return a;"]
         return self._add(name, head, [*lines, "#endif"])
 
     def _x86(self, function: str, code: str, size: int) -> str:
@@ -125,12 +125,7 @@ class Helpers:
         head = f"{v} {name}(const {element(code)} *p, {m} m, {v} fill)"
         masked = self._masked("load", code, lanes)
         if not masked:
-            lines = [
-                f"for (int i = 0; i < {lanes}; i++) {{",
-                "    if (m[i]) fill[i] = p[i];",
-                "}",
-                "return fill;",
-            ]
+            lines = [*_each_lane(lanes, "if (m[i]) fill[i] = p[i];"), "return fill;"]
         elif masked.endswith("_mask"):
             w, bits = self._wide(code, lanes)
             lines = [f"return ({v}){masked}((const {_wide_element(code)} *)p, ({w})fill, {bits});"]
@@ -154,7 +149,7 @@ class Helpers:
         head = f"void {name}({element(code)} *p, {m} m, {v} x)"
         masked = self._masked("store", code, lanes)
         if not masked:
-            lines = [f"for (int i = 0; i < {lanes}; i++) {{", "    if (m[i]) p[i] = x[i];", "}"]
+            lines = _each_lane(lanes, "if (m[i]) p[i] = x[i];")
         elif masked.endswith("_mask"):
             w, bits = self._wide(code, lanes)
             lines = [f"{masked}(({_wide_element(code)} *)p, ({w})x, {bits});"]
@@ -199,12 +194,7 @@ class Helpers:
             values = ", ".join([f"p[o[{i}]]" for i in range(lanes)])
             return self._add(name, head + ")", [f"return ({v}){{{values}}};"])
         m = self._types.name(f"i{code[1:]}", lanes)
-        lines = [
-            f"for (int i = 0; i < {lanes}; i++) {{",
-            "    if (m[i]) fill[i] = p[o[i]];",
-            "}",
-            "return fill;",
-        ]
+        lines = [*_each_lane(lanes, "if (m[i]) fill[i] = p[o[i]];"), "return fill;"]
         return self._add(name, f"{head}, {m} m, {v} fill)", lines)
 
     def load_step(self, code: str, lanes: int) -> str:
@@ -223,8 +213,7 @@ class Helpers:
         if masked:
             head += f", {self._types.name(f'i{code[1:]}', lanes)} m"
         store = "if (m[i]) p[o[i]] = x[i];" if masked else "p[o[i]] = x[i];"
-        lines = [f"for (int i = 0; i < {lanes}; i++) {{", f"    {store}", "}"]
-        return self._add(name, f"{head}, {v} x)", lines)
+        return self._add(name, f"{head}, {v} x)", _each_lane(lanes, store))
 
     def stream(self, code: str, lanes: int) -> str:
         """(address, value): a store around the cache where the address allows it."""
@@ -253,3 +242,14 @@ class Helpers:
 
 def _wide_element(code: str) -> str:
     return element(code if code[0] == "f" else f"i{code[1:]}")
+
+
+def _each_lane(lanes: int, statement: str) -> list[str]:
+    """A statement for each lane i. Written out before GCC's vectorizer sees it: version 12
+    crashes on loops over masks that other vectors were compared to."""
+    return [
+        f"#pragma GCC unroll {lanes}",
+        f"for (int i = 0; i < {lanes}; i++) {{",
+        f"    {statement}",
+        "}",
+    ]
