@@ -21,6 +21,8 @@ from loopwright_core.plugin.target import Target
 from loopwright_core.program.program import Program
 from loopwright_lower.indexing import index
 from loopwright_lower.lowering import lower
+from loopwright_opt.apply import apply_all
+from loopwright_opt.text import parse
 from loopwright_render_clang.device import CpuDevice
 from support.exact_kernels import KERNELS, GuardedMemory
 from support.random_opts import count_steps, schedules
@@ -84,6 +86,36 @@ def test_random_legal_schedules(name: str, counts: Counter[str]) -> None:
         else:
             run_program(program, actual.arrays)
         compare(expected, actual, kernel, seed)
+
+
+FAULTS = {
+    "equal stores in two bodies": ("matmul", "UPCAST k 4 · UPCAST i 8 · STAGE A @k/4"),
+    "one thread of a short dim": ("matmul", "TILE j 32 · THREAD j/32 2"),
+    "a tile of one tile": ("gather", "TILE i 16 · TILE i/16 0 · SWAP i/16 i/1"),
+    "masks in a compiler's loop": (
+        "stencil",
+        "VECTOR k 8 · TILE k/8 2 · UPCAST j 8 · UNROLL l 3",
+    ),
+    "masks from comparisons": (
+        "stencil",
+        "VECTOR i 8 · STAGE B @i/8 halo · ORDER l j i/8 k · UPCAST l 4 · TILE j 2 · TILE i/8 2",
+    ),
+}
+
+
+@pytest.mark.skipif(not IS_READY, reason="no C compiler")
+@pytest.mark.parametrize("fault", FAULTS)
+def test_past_faults(fault: str) -> None:
+    """Schedules that once failed compile, and give the bits of the plain kernel."""
+    name, text = FAULTS[fault]
+    plain = index(KERNELS[name]())
+    kernel = apply_all(plain, parse(text), TARGET)
+    expected, actual = GuardedMemory(plain, 0), GuardedMemory(plain, 0)
+    run_kernel(plain, expected.arrays)
+    program = lower(kernel, TARGET)
+    verify_program(program, TARGET)
+    launch(program, actual)
+    compare(expected, actual, kernel, 0)
 
 
 def test_every_step_was_drawn(counts: Counter[str]) -> None:
