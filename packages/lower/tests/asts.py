@@ -138,9 +138,9 @@ def take(n: int = 6, d: int = 4, count: int = 5) -> UOp:
 
 
 def concat(m: int = 4, a: int = 3, b: int = 5) -> UOp:
-    out = buffer(2, m, a + b)
+    out = buffer(1, m, a + b)
     first = (shrink(out, (0, m, 1), (0, a, 1)), op(Op.EXP, buffer(0, m, a)))
-    second = (shrink(out, (0, m, 1), (a, a + b, 1)), buffer(1, m, b))
+    second = (shrink(out, (0, m, 1), (a, a + b, 1)), buffer(2, m, b))
     return sink(first, second)
 
 

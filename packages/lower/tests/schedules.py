@@ -46,6 +46,8 @@ def split(
     outermost = all(a.stride <= axis.stride for a in schedule.axes if a.dim == axis.dim)
     if size < 2 or amount < 2 or (size % amount and not outermost):
         return None
+    if size == amount and not outermost:  # the outer part would have the next axis' name
+        return None
     outer = replace(axis, stride=axis.stride * amount, size=-(-size // amount))
     inner = Axis(axis.dim, axis.stride, amount, kind or axis.kind)
     at = schedule.axes.index(axis)
@@ -92,9 +94,7 @@ def _may_vectorize(kernel: Kernel, dims: set[str]) -> bool:
 def draw(kernel: Kernel, rnd: random.Random, steps: int) -> Schedule:
     """A random schedule of splits and orders."""
     schedule = kernel.schedule
-    scans = {
-        s.arg.name for n in kernel.nodes if n.op is Op.SCAN for s in n.src if s.op is Op.DIM
-    }
+    scans = {s.arg.name for n in kernel.nodes if n.op is Op.SCAN for s in n.src if s.op is Op.DIM}
     vectors: set[str] = set()
     for _ in range(steps):
         dim = rnd.choice(kernel.dims)
