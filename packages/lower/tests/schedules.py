@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 
 import numpy as np
+
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
