@@ -13,10 +13,8 @@ from loopwright_core.ir.uop import FALSE, TRUE, UOp, toposort
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.statements import Statement, reduce_values
 from loopwright_core.plugin.target import Target
-from loopwright_lower.build import Builder
-from loopwright_lower.dims import DimState
-from loopwright_lower.indices import Indices, Offsets
-from loopwright_lower.memory import AxisArray, Memory, axis_strides
+from loopwright_lower.indices import Offsets
+from loopwright_lower.memory import AxisArray, axis_strides
 from loopwright_lower.merge import Merger, merger
 from loopwright_lower.values import LocalArray, Values
 
@@ -26,17 +24,9 @@ Key = tuple[int, ...]
 class Accumulators:
     """The accumulators that are open, and the arrays reduces are spilled to."""
 
-    def __init__(
-        self,
-        builder: Builder,
-        indices: Indices,
-        memory: Memory,
-        values: Values,
-        dims: dict[str, DimState],
-        target: Target,
-    ) -> None:
-        self.builder, self.indices, self.memory = builder, indices, memory
-        self.values, self.dims, self.target = values, dims, target
+    def __init__(self, values: Values, target: Target) -> None:
+        self.builder, self.indices, self.memory = values.builder, values.indices, values.memory
+        self.values, self.dims, self.target = values, values.dims, target
         self._registers: dict[tuple[Statement, Key, Key], tuple[UOp, ...]] = {}
         self._totals: dict[Statement, list[dict[tuple[Statement, Key, Key], tuple[UOp, ...]]]] = {}
         self.sinks: dict[Statement, Statement] = {}  # reduce -> the STORE it is sunk into

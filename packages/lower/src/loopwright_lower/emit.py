@@ -11,36 +11,22 @@ from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel, buffer_name
 from loopwright_core.kernel.nest import Leaf, LoopNode, Tree
 from loopwright_core.kernel.statements import Statement
-from loopwright_core.plugin.target import Target
 from loopwright_lower.accumulate import Accumulators, can_sink
 from loopwright_lower.blocks import block_depths
-from loopwright_lower.build import Builder
-from loopwright_lower.dims import DimState, Entered
-from loopwright_lower.indices import Indices
+from loopwright_lower.dims import Entered
 from loopwright_lower.scan import Scans
 from loopwright_lower.stage import Stages
-from loopwright_lower.values import Values
 
 
 class Emitter:
     """Walks the tree once; every loop, guard and leaf in the order they run."""
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        builder: Builder,
-        indices: Indices,
-        values: Values,
-        accumulators: Accumulators,
-        stages: Stages,
-        dims: dict[str, DimState],
-        target: Target,
-    ) -> None:
-        self.kernel, self.builder, self.indices = kernel, builder, indices
+    def __init__(self, kernel: Kernel, accumulators: Accumulators, stages: Stages) -> None:
+        values = accumulators.values
+        self.builder, self.indices, self.dims = values.builder, values.indices, values.dims
         self.values, self.accumulators, self.stages = values, accumulators, stages
         self.scans = Scans(accumulators)
         accumulators.after_values = stages.keep
-        self.dims, self.target = dims, target
         self.n_bindings = 0
         self.nt_stores = frozenset(kernel.schedule.nt_stores)
 

@@ -11,11 +11,9 @@ from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import TRUE, UOp, const, toposort
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 from loopwright_core.kernel.schedule import Schedule, Stage
-from loopwright_core.kernel.statements import Analysis, Statement, Step
-from loopwright_lower.build import Builder
-from loopwright_lower.dims import DimState
-from loopwright_lower.indices import Indices, Offsets, Place
-from loopwright_lower.memory import AxisArray, Memory, axis_strides
+from loopwright_core.kernel.statements import Statement, Step
+from loopwright_lower.indices import Offsets, Place
+from loopwright_lower.memory import AxisArray, axis_strides
 from loopwright_lower.values import Values
 from loopwright_lower.windows import PositionArray
 
@@ -33,17 +31,9 @@ def prefix_of(statement: Statement, at: str) -> tuple[Step, ...]:
 class Stages:
     """Plans copies as statements and emits them."""
 
-    def __init__(
-        self,
-        builder: Builder,
-        indices: Indices,
-        memory: Memory,
-        values: Values,
-        dims: dict[str, DimState],
-        facts: Analysis,
-    ) -> None:
-        self.builder, self.indices, self.memory = builder, indices, memory
-        self.values, self.dims, self.facts = values, dims, facts
+    def __init__(self, values: Values) -> None:
+        self.builder, self.indices, self.memory = values.builder, values.indices, values.memory
+        self.values, self.dims, self.facts = values, values.dims, values.facts
         self._keep_writers: dict[Statement, list[tuple[UOp, PositionArray]]] = {}
         self._extents: dict[PositionArray, tuple[int, ...]] = {}
         self._inner: dict[PositionArray, list[Axis]] = {}
