@@ -7,7 +7,11 @@ import pytest
 from bodies import CPU
 
 from loopwright_core.errors import OptError
-from loopwright_core.ir.uop import Variable
+from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.dtype import DType
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import UOp, Variable
+from loopwright_core.kernel.dims import Dim
 from loopwright_core.kernel.options import Options
 from loopwright_opt.plugin import loopwright_schedule
 from loopwright_opt.strategies.simple import propose
@@ -25,6 +29,25 @@ def test_simple() -> None:
     assert steps(bodies.row_sums(32, 256)) == "VECTOR k 16 · UPCAST k/16 4"
     assert steps(bodies.column_sums(64, 256)) == "VECTOR i 16 · UPCAST i/16 4"
     assert steps(bodies.softmax(64, 20)) == "VECTOR j 16 · VECTOR j.1 16 · VECTOR j.0 16"
+
+
+def elementwise(stored: DType, computed: DType) -> bodies.Kernel:
+    """B[i] = A[i] + A[i], added in one dtype between two buffers of another."""
+    dims = (Dim("i", 256),)
+    i = dims[0].uop
+    x = bodies.load(bodies.place(0, (256,), stored, i))
+    wide = x if stored is computed else UOp(Op.CAST, computed, (x,))
+    total = bodies.op(Op.ADD, wide, wide)
+    back = total if stored is computed else UOp(Op.CAST, stored, (total,))
+    return bodies.kernel(dims, (bodies.place(1, (256,), stored, i), back))
+
+
+def test_lanes_fill_one_register_of_what_is_computed() -> None:
+    """Narrow buffers do not make lanes wider than a register of the values between them."""
+    assert steps(elementwise(dt.int8, dt.int8)) == "VECTOR i 64"
+    assert steps(elementwise(dt.float16, dt.float32)) == "VECTOR i 16"
+    for small in (dt.float16, dt.bfloat16, dt.float8_e5m2):  # computed in float32
+        assert steps(elementwise(small, small)) == "VECTOR i 16"
 
 
 def test_nothing_to_gain() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
+from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
@@ -30,7 +31,8 @@ class Facts:
     """`within`: for each value the statements that hold it directly, by place in `statements`.
 
     `common`: output dims of every statement. `scanned`: dims that a SCAN runs along.
-    `dtypes`: of the buffers it touches. `free`: the dims a value depends on.
+    `dtypes`: of the buffers it touches, and what those are computed in. `free`: the dims a value
+    depends on.
     """
 
     statements: tuple[Statement, ...]
@@ -91,10 +93,15 @@ def _find(kernel: Kernel) -> Facts:
         free,
         frozenset.intersection(*[s.free for s in statements]) if statements else nothing,
         frozenset(scanned),
-        tuple(dict.fromkeys(a.dtype for a in found)),
+        tuple(dict.fromkeys(d for a in found for d in _computed(a.dtype))),
         {a.name: a for a in reversed(found)},
         frozenset(a.buffer for a in found if a.is_store),
     )
+
+
+def _computed(dtype: DType) -> tuple[DType, ...]:
+    """A buffer's dtype and what its values are computed in: small floats in float32."""
+    return (dtype, dt.float32) if dtype.is_float and dtype.bits < 32 else (dtype,)
 
 
 def _bound(node: UOp) -> frozenset[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loopwright_core.errors import OptError
+from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.ops import Op
 from loopwright_core.kernel.access import Access
 from loopwright_core.kernel.dims import AxisKind
 from loopwright_core.kernel.kernel import Kernel
@@ -14,6 +16,8 @@ from loopwright_opt.apply import apply
 from loopwright_opt.facts import Facts, Statement, facts_of
 
 ROWS = 4
+# What hands a value on as it is.
+_COPIES = frozenset({Op.LOAD, Op.BUFFER, Op.INDEX, Op.BITCAST, Op.WHERE})
 
 
 def propose(kernel: Kernel, target: Target) -> Kernel:
@@ -36,9 +40,7 @@ def _lanes(kernel: Kernel, target: Target) -> Iterator[Opt]:
         statement = facts.statements[place]
         if statement.dims & taken:
             continue
-        touched = _accesses(facts, place)
-        widest = max((a.dtype.itemsize for a in touched), default=0)
-        if not widest:  # a reduce of reduces: it touches no memory itself
+        if not _accesses(facts, place):  # a reduce of reduces: it touches no memory itself
             continue
         for dim in _candidates(kernel, statement):
             steps = {a.stride(dim) for a in everything}
@@ -46,11 +48,31 @@ def _lanes(kernel: Kernel, target: Target) -> Iterator[Opt]:
             size = kernel.dim(dim).size
             if hidden or 1 not in steps or steps - {0, 1} or not isinstance(size, int):
                 continue
+            widest = _lane_bytes(facts, dim)
             lanes = [v // widest for v in target.vector_bytes if 1 < v // widest <= size]
             if lanes:
                 taken.add(dim)
                 yield Opt("VECTOR", dim, max(lanes))
                 break
+
+
+def _lane_bytes(facts: Facts, dim: str) -> int:
+    """Bytes of the widest value that statements over a dim compute: its lanes fill one register.
+
+    Wider values are cut into registers by the C compiler, slowly and often through memory.
+    """
+    along = {p for p, statement in enumerate(facts.statements) if dim in statement.dims}
+    found = 1
+    for node, places in facts.within.items():
+        dtype = node.dtype
+        if dtype is dt.index or dtype is dt.void or node.op is Op.CONST:
+            continue
+        if along.isdisjoint(places):
+            continue
+        # arithmetic of small floats is done in float32
+        is_small = dtype.is_float or any(s.dtype.is_float for s in node.src)
+        found = max(found, dtype.itemsize, 4 if is_small and node.op not in _COPIES else 1)
+    return found
 
 
 def _candidates(kernel: Kernel, statement: Statement) -> list[str]:
