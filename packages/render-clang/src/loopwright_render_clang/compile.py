@@ -25,6 +25,10 @@ def entry_names(program: Program) -> tuple[str, ...]:
     return tuple([f"{name}_entry" for name in function_names(program)])
 
 
+# Part of every binary's cache key: raise it when `entries` or what `Loaded` expects changes.
+ENTRY_FORMAT = 1
+
+
 def entries(program: Program) -> str:
     """The text of the functions a launch calls: each unpacks its arguments for one phase."""
     found = []

@@ -13,7 +13,7 @@ from loopwright_core.plugin.device import State
 from loopwright_core.plugin.target import Target
 from loopwright_core.program.program import Program
 from loopwright_render_clang import compilers, cpu, runtime
-from loopwright_render_clang.compile import compile_program
+from loopwright_render_clang.compile import ENTRY_FORMAT, compile_program
 from loopwright_render_clang.render import render
 from loopwright_render_clang.runtime import Loaded, Memory
 
@@ -65,7 +65,7 @@ class CpuDevice:
 
     def compile_key(self) -> str:
         self._need_ready()
-        return compilers.find().key
+        return f"{compilers.find().key}; entry {ENTRY_FORMAT}"
 
     def compile(self, source: str, program: Program) -> bytes:
         self._need_ready()
