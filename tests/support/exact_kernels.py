@@ -77,6 +77,7 @@ KERNELS: dict[str, Callable[[], UOp]] = {
     "reverse row scan": lambda: asts.cumsum(5, 13, exclusive=True, reverse=True),
     "gather": lambda: asts.take(7, 11, 9),
     "reduce of reduce": reduce_of_reduce,
+    "long sums": lambda: sink((buffer(1, 3), reduce(buffer(0, 3, 1100), "add", 1))),
     "two outputs": two_outputs,
     "transpose": transpose,
     "elementwise": elementwise,

@@ -233,3 +233,21 @@ def test_one_thread() -> None:
     program = agree(ast, schedule.with_axes(tuple(axes)))
     verify_program(program, TARGET)
     assert program.phases[0].threads == 1
+
+
+@pytest.mark.parametrize("k", [1024, 1030])
+def test_blocks_of_long_sums_in_whole_bodies_and_tails(k: int) -> None:
+    """Each body joins the blocks of its own accumulators."""
+    ast = asts.matmul(5, 3, k)
+    verify_program(agree(ast, cut(index(ast).schedule, ("i/1", 3, UPCAST))), TARGET)
+
+
+def test_prefetch() -> None:
+    """The tile a reduce is stored to is touched before its loop, a load in the loop."""
+    ast = asts.matmul(5, 16, 7)
+    schedule = cut(index(ast).schedule, ("i/1", 2, UPCAST), ("j/1", 8, VECTOR))
+    program = agree(ast, replace(schedule, prefetch=(("C", 1), ("B", 3))))
+    verify_program(program, TARGET)
+    kinds = [u.op for u in program.phases[0].uops if u.op in (Op.RANGE, Op.PREFETCH, Op.DEFINE_REG)]
+    tile = [Op.PREFETCH, Op.PREFETCH, Op.DEFINE_REG, Op.DEFINE_REG, Op.RANGE, Op.PREFETCH]
+    assert kinds[2:8] == tile

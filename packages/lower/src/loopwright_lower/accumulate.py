@@ -19,6 +19,7 @@ from loopwright_lower.merge import Merger, merger
 from loopwright_lower.values import LocalArray, Values
 
 Key = tuple[int, ...]
+Registers = dict[tuple[Key, Key], tuple[UOp, ...]]
 
 
 class Accumulators:
@@ -27,8 +28,9 @@ class Accumulators:
     def __init__(self, values: Values, target: Target) -> None:
         self.builder, self.indices, self.memory = values.builder, values.indices, values.memory
         self.values, self.dims, self.target = values, values.dims, target
-        self._registers: dict[tuple[Statement, Key, Key], tuple[UOp, ...]] = {}
-        self._totals: dict[Statement, list[dict[tuple[Statement, Key, Key], tuple[UOp, ...]]]] = {}
+        # By free and by partial position; the totals of open blocks wait in a stack.
+        self._registers: dict[Statement, Registers] = {}
+        self._totals: dict[Statement, list[Registers]] = {}
         self.sinks: dict[Statement, Statement] = {}  # reduce -> the STORE it is sunk into
         # Called after a leaf's values: kept values are written then.
         self.after_values: Callable[[Statement, Offsets, dict[UOp, UOp]], None] = _nothing
@@ -69,31 +71,31 @@ class Accumulators:
         """Declare the accumulators, holding the identity."""
         merge = self.merger(statement)
         lanes = self._lanes(statement)
+        opened: Registers = {}
+        self._registers[statement] = opened
         for free in self.coordinates(statement.free):
             key = self.values.free_key(statement.free, free)
             for partial in self._partials(statement):
-                self._registers[statement, key, partial] = tuple(
+                opened[key, partial] = tuple(
                     self.builder.register(name, self.builder.broadcast(i, lanes))
                     for i in merge.identity
                 )
 
     def open_block(self, statement: Statement) -> None:
         """Start a block of a long sum: accumulators of its own hide the total's."""
-        mine = {k: r for k, r in self._registers.items() if k[0] is statement}
-        self._totals.setdefault(statement, []).append(mine)
+        self._totals.setdefault(statement, []).append(self._registers[statement])
         self.open(statement, "part")
 
     def close_block(self, statement: Statement) -> None:
         """Join a block into the total."""
         merge, b = self.merger(statement), self.builder
-        for key, total in self._totals[statement].pop().items():
-            if key not in self._registers:
-                continue
-            part = tuple([b.read(r) for r in self._registers[key]])
+        parts, totals = self._registers[statement], self._totals[statement].pop()
+        for key, total in totals.items():
+            part = tuple([b.read(r) for r in parts[key]])
             joined = merge.merge(b, tuple([b.read(r) for r in total]), part)
             for register, value in zip(total, joined, strict=True):
                 b.assign(register, value)
-            self._registers[key] = total
+        self._registers[statement] = totals
 
     def step(self, statement: Statement) -> None:
         """One leaf: every expanded position into its accumulator."""
@@ -107,7 +109,7 @@ class Accumulators:
                 self.after_values(statement, offsets, known)
                 mask = self.memory.exists(statement.bound, offsets, vector)
                 key = self.values.free_key(statement.free, free)
-                registers = self._registers[statement, key, self._partial_of(statement, offsets)]
+                registers = self._registers[statement][key, self._partial_of(statement, offsets)]
                 old = tuple([self.builder.read(r) for r in registers])
                 new = self._joined(statement, merge, old, values, known, offsets, vector, mask)
                 for register, value in zip(registers, new, strict=True):
@@ -141,7 +143,7 @@ class Accumulators:
         for free in self.coordinates(statement.free):
             key = self.values.free_key(statement.free, free)
             parts = [
-                tuple([self.builder.read(r) for r in self._registers[statement, key, p]])
+                tuple([self.builder.read(r) for r in self._registers[statement][key, p]])
                 for p in self._partials(statement)
             ]
             value = merge.join(self.builder, parts)

@@ -14,6 +14,7 @@ from loopwright_core.kernel.statements import Statement
 from loopwright_lower.accumulate import Accumulators, can_sink
 from loopwright_lower.blocks import block_depths
 from loopwright_lower.dims import Entered
+from loopwright_lower.prefetch import Prefetches
 from loopwright_lower.scan import Scans
 from loopwright_lower.stage import Stages
 
@@ -26,6 +27,7 @@ class Emitter:
         self.builder, self.indices, self.dims = values.builder, values.indices, values.dims
         self.values, self.accumulators, self.stages = values, accumulators, stages
         self.scans = Scans(accumulators)
+        self.prefetches = Prefetches(kernel, accumulators)
         accumulators.after_values = stages.keep
         self.n_bindings = 0
         self.nt_stores = frozenset(kernel.schedule.nt_stores)
@@ -52,6 +54,7 @@ class Emitter:
             opening = [s for s in inside if s.kind in ("reduce", "scan") and s.open_depth == depth]
             blocks = [s for s in inside if depth in block_depths(s)]
             for s in opening:
+                self.prefetches.before(s)
                 self._owner(s).open(s)
             for s in blocks:
                 self.accumulators.open_block(s)
@@ -68,6 +71,7 @@ class Emitter:
         return self.scans if statement.kind == "scan" else self.accumulators
 
     def leaf(self, statement: Statement) -> None:
+        self.prefetches.inside(statement)
         if statement.kind == "copy":
             self.stages.emit_copy(statement)
         elif statement.kind == "store":
