@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from loopwright_core import pipeline
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
