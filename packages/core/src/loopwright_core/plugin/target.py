@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
@@ -49,11 +50,13 @@ class Target:
         """Lane counts a VECTOR axis over that dtype may have, ascending."""
         return tuple(n for w in self.vector_bytes if (n := w // dtype.itemsize) > 1)
 
-    @property
+    @cached_property
     def key(self) -> str:
-        """Everything a kernel's text may depend on, as text."""
-        parts = [self.name, self.arch, f"fma={self.has_fma}", f"vec={self.vector_bytes}"]
-        parts += [f"ops={sorted(o.name for o in self.ops)}"]
-        parts += [f"arith={sorted(d.name for d in self.arith)}"]
-        parts += [f"regs={self.registers}", f"threads={self.threads}", f"caches={self.caches}"]
-        return ";".join(parts)
+        """Every field as text: what a kernel's text may depend on."""
+        return ";".join(f"{f.name}={_text(getattr(self, f.name))}" for f in fields(self))
+
+
+def _text(value: object) -> str:
+    if isinstance(value, frozenset):
+        return repr(sorted(map(repr, value)))
+    return repr(value)
