@@ -40,7 +40,7 @@ _BINARY = {
     "copysign": np.copysign,
 }
 _UNARY = ("abs", "negative", "sign", "floor", "ceil", "trunc", "isnan", "isinf", "isfinite")
-_UNARY += ("bitwise_invert", "logical_not", "sqrt", "reciprocal")
+_UNARY += ("bitwise_invert", "logical_not", "sqrt", "reciprocal", "positive", "square")
 
 
 def samples(dtype: dt.DType, shape: Any, seed: int = 0) -> np.ndarray[Any, Any]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import loopwright as lw
-from loopwright_core.errors import ConstantRangeError, OutOfBoundsError, ShapeError
+from loopwright_core.errors import ArgumentError, ConstantRangeError, OutOfBoundsError, ShapeError
 
 X = np.arange(24).reshape(2, 3, 4).astype(np.float32)
 
@@ -147,6 +147,8 @@ def test_wrong_values() -> None:
         x[0] = 300
     with pytest.raises(IndexError):
         x["a"]
+    with pytest.raises(ArgumentError, match="step 0"):
+        x[::0]
 
 
 @given(st.integers(1, 9), st.integers(-4, 4).filter(bool), st.data())

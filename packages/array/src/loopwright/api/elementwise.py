@@ -261,6 +261,8 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:
 def positive(x: Any, /) -> Array:
     """x itself."""
     x = operand("positive", x)
+    if x.dtype.is_bool:
+        _refuse("positive", x.dtype, "numbers", "use x itself")
     return Array(x._uop, x.device)
 
 
@@ -330,8 +332,10 @@ def copysign(x1: Any, x2: Any, /) -> Array:
 
 
 def square(x: Any, /) -> Array:
-    """x * x."""
+    """x * x; of bool int8."""
     x = operand("square", x)
+    if x.dtype.is_bool:  # as NumPy
+        return Array(graph.cast(x._uop, dt.int8), x.device)
     return multiply(x, x)
 
 

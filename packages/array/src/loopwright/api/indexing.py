@@ -14,6 +14,7 @@ from loopwright.api.dtypes import operand
 from loopwright.array import Array
 from loopwright.promotion import joint_device, joint_shape
 from loopwright_core.errors import (
+    ArgumentError,
     ArgumentTypeError,
     DTypeError,
     OutOfBoundsError,
@@ -113,8 +114,10 @@ def basic_key(x: Array, parts: list[Any]) -> Basic:
 def _slice(part: slice, n: int) -> Span:
     try:
         start, stop, step = part.indices(n)
-    except (TypeError, ValueError) as error:
+    except TypeError as error:
         fail(ArgumentTypeError, f"the slice {part} is none of ints: {error}", where="an index")
+    except ValueError:
+        fail(ArgumentError, f"the slice {part} has step 0", where="an index")
     count = len(range(start, stop, step))
     return Span(start if count else 0, count, step if count else 1, True)
 
