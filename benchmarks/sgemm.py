@@ -1,6 +1,6 @@
 """Matrix product of float32 on one thread, scheduled by hand, against NumPy on one thread.
 
-    env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE uv run --group bench python benchmarks/sgemm.py
+    env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE uv run python benchmarks/sgemm.py
 
 Both run in this process, in turns; the numbers are medians of the thread's own processor time, the
 ratio is the median of the pairs' ratios.
