@@ -39,6 +39,12 @@ def two_outputs() -> UOp:
     return sink(rows, (buffer(2, 9, 21), op(Op.MUL, x, keep(x, "max", 1))))
 
 
+def repeated_row_scan() -> UOp:
+    """A scan that its reader has an outer loop more than."""
+    rows = asts.expand(asts.reshape(buffer(0, 17), 1, 17), 6, 17)
+    return sink((buffer(2, 6, 17), op(Op.MUL, scan(rows, "add", 1), buffer(1, 6, 17))))
+
+
 def transpose() -> UOp:
     """One that adds, so that both orders are read."""
     left = asts.permute(buffer(0, 13, 19), 1, 0)
@@ -75,6 +81,7 @@ KERNELS: dict[str, Callable[[], UOp]] = {
     "argmax": lambda: asts.argmax(5, 23),
     "cumulative sum": lambda: sink((buffer(1, 13, 11), scan(buffer(0, 13, 11), "add", 0))),
     "reverse row scan": lambda: asts.cumsum(5, 13, exclusive=True, reverse=True),
+    "repeated row scan": repeated_row_scan,
     "gather": lambda: asts.take(7, 11, 9),
     "reduce of reduce": reduce_of_reduce,
     "long sums": lambda: sink((buffer(1, 3), reduce(buffer(0, 3, 1100), "add", 1))),

@@ -14,7 +14,7 @@ from loopwright_core.errors import LoweringError, OptError
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.spec import verify_program
-from loopwright_core.ir.uop import UOp, Variable
+from loopwright_core.ir.uop import Extent, UOp, Variable
 from loopwright_core.kernel.dims import AxisKind
 from loopwright_core.kernel.schedule import Stage
 from loopwright_core.oracle.program import run_program
@@ -251,3 +251,30 @@ def test_prefetch() -> None:
     kinds = [u.op for u in program.phases[0].uops if u.op in (Op.RANGE, Op.PREFETCH, Op.DEFINE_REG)]
     tile = [Op.PREFETCH, Op.PREFETCH, Op.DEFINE_REG, Op.DEFINE_REG, Op.RANGE, Op.PREFETCH]
     assert kinds[2:8] == tile
+
+
+def row_scan_repeated(rows: int, columns: Extent) -> UOp:
+    row = asts.reshape(asts.buffer(0, columns), 1, columns)
+    value = asts.scan(asts.expand(row, rows, columns), "add", 1)
+    return asts.sink((asts.buffer(1, rows, columns), value))
+
+
+def test_a_scan_outside_the_loop_that_repeats_it() -> None:
+    """A scan that does not depend on an outer loop of its reader leaves all its values in an
+    array."""
+    program = agree(row_scan_repeated(6, 15))
+    verify_program(program, TARGET)
+    (array,) = [u for u in program.phases[0].uops if u.op is Op.DEFINE_LOCAL]
+    assert array.arg.size == 15
+
+
+def test_arrays_of_symbolic_loops_have_room_for_the_largest() -> None:
+    """Spilled reduces and scans over a bounded extent."""
+    n = Variable("n", 1, 12)
+    program = agree(row_scan_repeated(6, n), None, n=7)
+    x = asts.buffer(0, 5, n)
+    less = asts.op(Op.SUB, x, asts.keep(x, "add", 0))
+    other = agree(asts.sink((asts.buffer(1, 5, n), less)), None, n=7)
+    for p in (program, other):
+        (array,) = [u for u in p.phases[0].uops if u.op is Op.DEFINE_LOCAL]
+        assert array.arg.size == 12

@@ -8,7 +8,7 @@ from loopwright_core.ir import dtype as dt
 from loopwright_core.ir import integer
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
-from loopwright_core.ir.uop import FALSE, TRUE, UOp, const
+from loopwright_core.ir.uop import FALSE, TRUE, UOp, Variable, const
 from loopwright_core.kernel.dims import Axis
 from loopwright_lower.build import Builder
 from loopwright_lower.dims import DimState, lane_leaf
@@ -46,7 +46,7 @@ def axis_strides(axes: tuple[Axis, ...]) -> tuple[tuple[tuple[Axis, int], ...], 
     size = 1
     for axis in reversed(axes):
         strides.append((axis, size))
-        size *= int(axis.size)  # type: ignore[arg-type]
+        size *= axis.size.hi if isinstance(axis.size, Variable) else axis.size
     return tuple(reversed(strides)), size
 
 

@@ -1,4 +1,7 @@
-"""SCAN statements: an accumulator that is readable inside its own loop."""
+"""SCAN statements: an accumulator that is readable inside its own loop.
+
+A consumer in the same loops reads the running value; one elsewhere reads an array of all of them.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from loopwright_core.ir.uop import FALSE, TRUE, UOp
 from loopwright_core.kernel.dims import Axis
 from loopwright_core.kernel.statements import Statement, reduce_values
 from loopwright_lower.accumulate import Accumulators, Key
+from loopwright_lower.indices import Offsets
 from loopwright_lower.memory import AxisArray, axis_strides
 
 
@@ -20,6 +24,7 @@ class Scans:
         self.acc = accumulators
         self._registers: dict[tuple[Statement, Key], tuple[UOp, ...]] = {}
         self._carry: dict[Statement, tuple[AxisArray, ...]] = {}
+        self._all: dict[Statement, tuple[AxisArray, ...]] = {}
 
     def check(self, statement: Statement) -> None:
         """Raises LoweringError for a schedule no scan can follow."""
@@ -44,19 +49,43 @@ class Scans:
         return tuple(s.axis for s in statement.path[first:] if not statement.binds(s))
 
     def declare_arrays(self, statement: Statement) -> None:
-        """The array that carries running values between steps of the scan's loop."""
+        """The array that carries running values between steps of the scan's loop, and the one of
+        all values for consumers in other loops."""
         inner = self._inner_free(statement)
-        if not inner:
-            return
-        axes = [*inner]
-        for d in statement.free:
+        if inner:
+            self._carry[statement] = self._arrays(statement, "carry", inner, statement.free)
+        apart = self._unshared(statement)
+        if apart is not None:
+            dims = statement.free + statement.bound
+            arrays: tuple[AxisArray, ...] = self._arrays(statement, "scan", apart, dims)
+            self._all[statement] = self.acc.values.arrays[statement.node] = arrays
+
+    def _arrays(
+        self, statement: Statement, name: str, loops: tuple[Axis, ...], dims: tuple[str, ...]
+    ) -> tuple[AxisArray, ...]:
+        """One array per value, over these loops and what is expanded of the dims."""
+        axes = [*loops]
+        for d in dims:
             axes += [a for a in self.acc.dims[d].axes if a.kind.is_expanded]
         axes.sort(key=lambda a: a == self.acc.dims[a.dim].vector)
         strides, size = axis_strides(tuple(axes))
-        self._carry[statement] = tuple(
-            AxisArray(self.acc.builder.local("carry", d, size), strides)
-            for d in self.acc.merger(statement).dtypes
-        )
+        dtypes = self.acc.merger(statement).dtypes
+        return tuple([AxisArray(self.acc.builder.local(name, d, size), strides) for d in dtypes])
+
+    def _unshared(self, statement: Statement) -> tuple[Axis, ...] | None:
+        """The loops that some consumer runs apart from the scan; None where all read in its own.
+
+        A consumer must share every loop up to the innermost one that the scan runs over.
+        """
+        path = statement.path
+        needed = max([n + 1 for n, s in enumerate(path) if statement.binds(s)], default=0)
+        shared = len(path)
+        for consumer in statement.consumers:
+            same = 0
+            while same < min(len(path), len(consumer.path)) and consumer.path[same] == path[same]:
+                same += 1
+            shared = min(shared, same)
+        return None if shared >= needed else tuple([s.axis for s in path[shared:]])
 
     def open(self, statement: Statement) -> None:
         """Declare the running values: the identity, or what an earlier step carried here."""
@@ -112,7 +141,17 @@ class Scans:
                     b.assign(register, value)
                 key = acc.values.free_key(names, offsets)
                 finals[key] = before or joined
+                self._keep(statement, offsets, before or joined)
         acc.values.finals[statement.node] = finals
+
+    def _keep(self, statement: Statement, offsets: Offsets, value: MergeValues) -> None:
+        """Write one position for the consumers in other loops."""
+        acc = self.acc
+        vector = acc.values.vector_dim(statement)
+        lanes = acc.dims[vector].lanes if vector else 1
+        for array, v in zip(self._all.get(statement, ()), value, strict=False):
+            place = array.place(acc.dims, offsets, vector)
+            acc.memory.store(array.storage, place, v, lanes, None, None)
 
     def close(self, statement: Statement) -> None:
         """Carry the running values to the next step of the scan's loop."""
