@@ -278,3 +278,16 @@ def test_arrays_of_symbolic_loops_have_room_for_the_largest() -> None:
     for p in (program, other):
         (array,) = [u for u in p.phases[0].uops if u.op is Op.DEFINE_LOCAL]
         assert array.arg.size == 12
+
+
+def test_streamed_stores_end_in_a_fence() -> None:
+    """Whole aligned vectors go around the cache, and a fence ends the program; a kernel that
+    streams nothing has none."""
+    ast = asts.sink((asts.buffer(1, 64), asts.op(Op.NEG, asts.buffer(0, 64))))
+    plain = cut(index(ast).schedule, ("i/1", 8, VECTOR))
+    program = agree(ast, replace(plain, nt_stores=("B",)))
+    uops = program.phases[0].uops
+    assert [u.arg for u in uops if u.op is Op.STORE] == ["nt"]
+    assert uops[-1].op is Op.FENCE
+    verify_program(program, TARGET)
+    assert all(u.op is not Op.FENCE for u in agree(ast, plain).phases[0].uops)

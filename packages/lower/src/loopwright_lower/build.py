@@ -49,6 +49,7 @@ class Builder:
         self.tokens: dict[UOp, UOp] = {}  # local array -> what it was last written by
         self.n_ids = 0
         self._stores: set[UOp] = set()
+        self.has_streamed = False
         self.called: dict[tuple[str, int], None] = {}  # functions in use: name, lanes
         self._loop_names: dict[str, int] = {}
 
@@ -242,8 +243,14 @@ class Builder:
             return storage
         return self.place(UOp(Op.AFTER, storage.dtype, (storage, *deps)))
 
+    def fence_streamed_stores(self) -> None:
+        """Stores around the cache are seen by others only after a fence."""
+        if self.has_streamed:
+            self.statement(UOp(Op.FENCE, dt.void))
+
     def store(self, storage: UOp, offset: UOp, value: UOp, valid: UOp | None, hint: object) -> None:
         """Store here and now."""
+        self.has_streamed |= hint == "nt"
         src = (storage, offset) if valid is None else (storage, offset, valid)
         where = self.place(UOp(Op.INDEX, storage.dtype, src))
         node = UOp(Op.STORE, dt.void, (where, value), hint)

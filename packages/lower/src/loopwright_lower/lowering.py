@@ -53,6 +53,7 @@ def lower(kernel: Kernel, target: Target) -> Program:
     threads = thread_count(kernel)
     check_threads(tree, threads)
     emitter.tree(tree, 0)
+    builder.fence_streamed_stores()
     phase = Phase(kernel.name, builder.finish(), threads)
     return Program(
         kernel.name,
