@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -180,3 +181,11 @@ def _report(name: str, good: Host, got: Host, want: Host) -> None:
             f"{name}: {n} of {good.size} wrong; at {at}: "
             f"{got[at]!r}, not {want[at]!r} ({got.dtype})"
         )
+
+
+def all_exact(items: Iterable[tuple[str, lw.Array, Any]], zeros: bool = True) -> None:
+    """Evaluate together what becomes few kernels; each is exactly what stands beside it."""
+    found = list(items)
+    lw.evaluate(*[x for _, x, _ in found])
+    for name, got, want in found:
+        exact(name, got, want, zeros)

@@ -243,6 +243,8 @@ def test_scan_runs_along_output_dims() -> None:
     assert len(checked(lw.cumulative_sum(running, axis=0))) == 2
     backwards = lw.flip(lw.cumulative_sum(lw.flip(x, axis=1), axis=1), axis=1)
     assert len(checked(backwards)) == 1
+    half = lw.astype(x, lw.float16)
+    assert len(checked(lw.flip(lw.cumulative_sum(half, axis=1), axis=1))) == 1
 
 
 def test_gather() -> None:

@@ -136,3 +136,11 @@ def test_axis_errors() -> None:
         lw.sum(x, axis=(0, -2))
     with pytest.raises(ArgumentError, match="needs an axis"):
         lw.cumulative_sum(x)
+
+
+def test_running_sums_do_not_drift() -> None:
+    """A float32 running sum is as good at its end as at its start."""
+    x = np.full(20_000, 0.1, np.float32)
+    got = oracle(lw.cumulative_sum(lw.asarray(x)))
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, np.cumsum(x.astype(np.float64)), rtol=1e-7)

@@ -145,13 +145,27 @@ def _cumulative(
     found = widened_sum(x.dtype) if dtype is None else as_dtype(dtype, name)
     if found.is_bool:
         fail(DTypeError, f"{name} in bool is not defined", fix="give an integer dtype")
-    wide = graph.cast(graph.cast(x._uop, found), accumulator(found))
+    wide = graph.cast(graph.cast(x._uop, found), _running_dtype(combine, found, x.device))
     if include_initial:
         widths = [(0, 0)] * x.ndim
         widths[place] = (0, 1)
         wide = graph.pad(wide, widths, const(0 if combine == "add" else 1, wide.dtype))
     node = graph.scan(combine, place, wide, exclusive=include_initial)
     return Array(graph.cast(node, found), x.device)
+
+
+def _running_dtype(combine: str, dtype: DType, device: str) -> DType:
+    """What a running value is kept in.
+
+    A sum of float32 is one chain of additions, whose error grows with its length: it is kept in
+    float64 wherever the device has that.
+    """
+    if combine == "add" and dtype is dt.float32:
+        from loopwright_core.plugin.loader import registry
+
+        if dt.float64 in registry().device(device).target.arith:
+            return dt.float64
+    return accumulator(dtype)
 
 
 def cumulative_sum(
@@ -162,7 +176,10 @@ def cumulative_sum(
     dtype: Any = None,
     include_initial: bool = False,
 ) -> Array:
-    """The running sum along an axis, with the leading 0 if asked for."""
+    """The running sum along an axis, with the leading 0 if asked for.
+
+    Small floats are summed in float32, float32 in float64 where the device has it.
+    """
     return _cumulative("cumulative_sum", "add", x, axis, dtype, include_initial)
 
 

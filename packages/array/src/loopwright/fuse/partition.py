@@ -302,6 +302,8 @@ def _push_views(target: UOp, value: UOp) -> tuple[UOp, UOp]:
     base = value
     while base.op in (Op.RESHAPE, Op.PERMUTE, Op.FLIP):
         base = base.src[0]
+    if base.op is Op.CAST:  # from the dtype that running values are kept in
+        base = base.src[0]
     is_turned = base.op in (Op.SCAN, Op.CONCAT)
     while True:
         op, shape = value.op, shape_of(value.src[0]) if value.src else ()
