@@ -89,6 +89,19 @@ def test_random_legal_schedules(name: str, counts: Counter[str]) -> None:
 
 
 FAULTS = {
+    "kept values read by lanes behind the end": (
+        "softmax-like",
+        "KEEP v0 @i · UNROLL j.1 3 · VECTOR j 8 · UPCAST j/8 4",
+    ),
+    "kept values read behind the end": (
+        "softmax-like",
+        "KEEP v0 @i · TILE j 4 · UPCAST j/4 4 · ORDER i j/16 j j.1",
+    ),
+    "kept values of blocks apart": (
+        "softmax-like",
+        "TILE i 3 · SWAP i/3 i · VECTOR j.1 4 · KEEP v0 @i",
+    ),
+    "kept values of lanes apart": ("softmax-like", "TILE j 4 · VECTOR j/4 4 · KEEP v0 @i"),
     "equal stores in two bodies": ("matmul", "UPCAST k 4 · UPCAST i 8 · STAGE A @k/4"),
     "one thread of a short dim": ("matmul", "TILE j 32 · THREAD j/32 2"),
     "a tile of one tile": ("gather", "TILE i 16 · TILE i/16 0 · SWAP i/16 i/1"),

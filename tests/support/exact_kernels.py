@@ -84,7 +84,7 @@ KERNELS: dict[str, Callable[[], UOp]] = {
     "repeated row scan": repeated_row_scan,
     "gather": lambda: asts.take(7, 11, 9),
     "reduce of reduce": reduce_of_reduce,
-    "long sums": lambda: sink((buffer(1, 3), reduce(buffer(0, 3, 1100), "add", 1))),
+    "long sums": lambda: sink((buffer(1, 2), reduce(buffer(0, 2, 1050), "add", 1))),
     "two outputs": two_outputs,
     "transpose": transpose,
     "elementwise": elementwise,

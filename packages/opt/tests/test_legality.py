@@ -77,11 +77,6 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
     "keep of nothing": (bodies.matmul(), "KEEP v0 @i", "no shared value"),
     "keep elsewhere": (bodies.softmax(), "KEEP v0 @j", "does not run inside"),
     "keep in no common loop": (bodies.softmax(), "SWAP i j.1 · KEEP v0 @i", "run in one loop"),
-    "keep of lanes apart": (
-        bodies.softmax(64, 24),
-        "TILE j 4 · VECTOR j/4 4 · KEEP v0 @i",
-        "lie apart",
-    ),
     "keep twice": (bodies.softmax(), "KEEP v0 @i · KEEP v0 @i", "kept already"),
     "keep with a layout": (bodies.softmax(), "KEEP v0 @i layout j", "axis only"),
     "prefetch of nothing": (bodies.matmul(), "PREFETCH D", "no access D"),

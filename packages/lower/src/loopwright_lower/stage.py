@@ -210,12 +210,9 @@ class Stages:
         """Elements along the value's nth dim, whole blocks of every instance included."""
         room = 1
         for value in instances:
-            state = self.dims[self.facts.free(value)[nth]]
-            inner = 1
-            for a in state.axes:
-                if a not in outer:
-                    inner *= int(a.size)  # type: ignore[arg-type]
-            room = max(room, inner)
+            name = self.facts.free(value)[nth]
+            inner = [a for a in self.dims[name].axes if a not in outer]
+            room = max(room, _span(inner, name))
         return room
 
     def _position_array(
@@ -230,7 +227,8 @@ class Stages:
             is_lanes = names[n] == vector and state.vector is not None
             return Place(at, state.vector.stride if is_lanes and state.vector else 0)
 
-        return PositionArray(storage, strides, locate, [integer.add(0, 0)] * len(strides))
+        origins = [integer.add(0, 0)] * len(strides)
+        return PositionArray(storage, strides, locate, origins, names)
 
     def keep(self, statement: Statement, offsets: Offsets, known: dict[UOp, UOp]) -> None:
         """After a leaf's values: write those that are kept."""

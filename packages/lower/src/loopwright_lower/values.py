@@ -111,7 +111,9 @@ class Values:
         """A value of a local array at the present coordinate."""
         lanes = self.dims[vector].lanes if vector else 1
         place = array.place(self.dims, offsets, vector)
-        return self.memory.load(array.storage, place, lanes, None, None)
+        ragged = array.ragged if isinstance(array, PositionArray) else ()
+        mask = self.memory.exists(ragged, offsets, vector)
+        return self.memory.load(array.storage, place, lanes, mask, None)
 
     def flat_offset(self, index: UOp) -> UOp:
         """The element offset of a level-2 INDEX, as an index expression over dims."""

@@ -17,13 +17,14 @@ class PositionArray:
 
     `locate` gives the position of a dimension at a coordinate as base + stride * lane;
     `origins` hold the index expression of each dimension's first element, set when the array's
-    scope is entered.
+    scope is entered. `ragged`: the dims whose positions behind the end nobody wrote.
     """
 
     storage: UOp
     strides: tuple[int, ...]
     locate: Callable[[int, Offsets, str | None], Place]
     origins: list[UOp]
+    ragged: tuple[str, ...] = ()
 
     def place(self, dims: dict[str, DimState], offsets: Offsets, vector: str | None) -> Place:
         """Where the element of the present coordinate (lane 0) lies."""

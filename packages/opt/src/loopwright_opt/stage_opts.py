@@ -146,19 +146,12 @@ def check_keep(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> Non
         axes = inside(schedule, made.at, facts.free[u])
         if any(isinstance(a.size, Variable) for a in axes):
             refuse(kernel, opt, "a symbolic axis inside leaves the value without a size", made.at)
-        for a in axes:
-            if a.kind is AxisKind.VECTOR and a.stride > 1 and _is_ragged(kernel, schedule, a.dim):
-                reason = "lanes of a ragged dim that lie apart would read what nobody wrote"
-                refuse(kernel, opt, reason, a.name)
-        size = prod(a.size for a in axes if isinstance(a.size, int)) * u.dtype.itemsize
+        size = u.dtype.itemsize
+        for dim in facts.free[u]:
+            steps = [a.stride * (a.size - 1) for a in axes if a.dim == dim]  # type: ignore[operator]
+            size *= 1 + sum(steps)
         if size > MAX_STAGE_BYTES:
             refuse(kernel, opt, f"{size} bytes exceed {MAX_STAGE_BYTES}", made.at)
-
-
-def _is_ragged(kernel: Kernel, schedule: Schedule, dim: str) -> bool:
-    """Whether the axes of a dim reach beyond its end."""
-    sizes = [a.size for a in schedule.of_dim(dim) if isinstance(a.size, int)]
-    return prod(sizes) > kernel.dim(dim).max_size
 
 
 def check_lines(kernel: Kernel, opt: Opt, schedule: Schedule, name: str, target: Target) -> None:
