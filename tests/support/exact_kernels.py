@@ -8,6 +8,7 @@ import asts
 import numpy as np
 from asts import buffer, keep, op, reduce, scan, shrink, sink
 
+from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
 from loopwright_core.kernel.kernel import Kernel
@@ -59,6 +60,22 @@ def elementwise() -> UOp:
     return sink((buffer(3, 11, 23), value))
 
 
+def small_integers() -> UOp:
+    """A product of int8 summed in int32: lanes of two widths."""
+    a = asts.cast(buffer(0, 9, 13, dtype=dt.int8), dt.int32)
+    b = asts.cast(buffer(1, 13, 18, dtype=dt.int8), dt.int32)
+    return sink((buffer(2, 9, 18, dtype=dt.int32), asts.product(a, b)))
+
+
+def masks() -> UOp:
+    """Comparisons, kept and counted, over float64."""
+    x = buffer(0, 7, 19, dtype=dt.float64)
+    largest = keep(x, "max", 1)
+    is_below = op(Op.CMPLT, x, largest, dtype=dt.bool_)
+    some = reduce(is_below, "or", 1)
+    return sink((buffer(1, 7, 19, dtype=dt.bool_), is_below), (buffer(2, 7, dtype=dt.bool_), some))
+
+
 def whole_lines() -> UOp:
     """An output of whole vectors, which may be stored around the cache."""
     return sink((buffer(2, 7, 64), op(Op.ADD, buffer(0, 7, 64), buffer(1, 7, 64))))
@@ -88,6 +105,8 @@ KERNELS: dict[str, Callable[[], UOp]] = {
     "two outputs": two_outputs,
     "transpose": transpose,
     "elementwise": elementwise,
+    "small integers": small_integers,
+    "masks": masks,
     "whole lines": whole_lines,
     "concat": concat,
 }

@@ -150,18 +150,6 @@ def _exchange(schedule: Schedule, axis: Axis, parts: tuple[Axis, ...]) -> Schedu
     return schedule.with_axes((*schedule.axes[:at], *parts, *schedule.axes[at + 1 :]))
 
 
-def _stage(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
-    return stage_opts.stage(kernel, opt)
-
-
-def _keep(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
-    return stage_opts.keep(kernel, opt)
-
-
-def _prefetch(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
-    return stage_opts.prefetch(kernel, opt)
-
-
 _STEPS: dict[str, Callable[[Kernel, Opt, Target], Schedule]] = {
     "UPCAST": _expand,
     "UNROLL": _expand,
@@ -170,8 +158,8 @@ _STEPS: dict[str, Callable[[Kernel, Opt, Target], Schedule]] = {
     "THREAD": _thread,
     "ORDER": _order,
     "SWAP": _swap,
-    "STAGE": _stage,
-    "KEEP": _keep,
-    "PREFETCH": _prefetch,
+    "STAGE": stage_opts.stage,
+    "KEEP": stage_opts.keep,
+    "PREFETCH": stage_opts.prefetch,
     "NTSTORE": stage_opts.nt_store,
 }

@@ -20,7 +20,7 @@ from loopwright_opt.facts import facts_of
 MAX_STAGE_BYTES = 4 << 20
 
 
-def stage(kernel: Kernel, opt: Opt) -> Schedule:
+def stage(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     """STAGE access @axis [layout axes] [order axes] [panel | halo]."""
     at, mode, lists = _words(kernel, opt)
     made = Stage(opt.axis, at, mode, lists.get("layout", ()), lists.get("order", ()))
@@ -30,7 +30,7 @@ def stage(kernel: Kernel, opt: Opt) -> Schedule:
     return replace(kernel.schedule, stages=(*kernel.schedule.stages, made))
 
 
-def keep(kernel: Kernel, opt: Opt) -> Schedule:
+def keep(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     """KEEP value @axis: written once, read by the value's other instances."""
     at, mode, lists = _words(kernel, opt)
     if lists or mode != "panel":
@@ -42,7 +42,7 @@ def keep(kernel: Kernel, opt: Opt) -> Schedule:
     return replace(kernel.schedule, stages=(*kernel.schedule.stages, made))
 
 
-def prefetch(kernel: Kernel, opt: Opt) -> Schedule:
+def prefetch(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     """PREFETCH access [steps]."""
     found = _access(kernel, opt, opt.axis)
     if found.opaque:
