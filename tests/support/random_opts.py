@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from loopwright_core.errors import OptError
 from loopwright_core.kernel.access import accesses
+from loopwright_core.kernel.dims import AxisKind
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt
 from loopwright_core.plugin.target import Target
@@ -31,7 +32,8 @@ def random_opt(kernel: Kernel, rng: random.Random, target: Target) -> Opt:
     axes = [a.name for a in schedule.axes]
     loops = [a.name for a in schedule.axes if not a.kind.is_expanded] or axes
     found = accesses(kernel)
-    which = rng.choice(OPS + ("KEEP",) * 4 if kernel.shared else OPS)
+    has_lanes = any(a.kind is AxisKind.VECTOR for a in schedule.axes)
+    which = rng.choice((*OPS, *("KEEP",) * 4 * bool(kernel.shared), *("NTSTORE",) * 4 * has_lanes))
     if which in ("ORDER", "SWAP"):
         n = 2 if which == "SWAP" else rng.randint(2, max(2, len(loops)))
         return Opt(which, arg=tuple(rng.sample(loops, min(n, len(loops)))))
