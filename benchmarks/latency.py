@@ -2,7 +2,8 @@
 
     uv run python benchmarks/latency.py [--profile NAME]
 
-Medians, every stage from the array operations to the text, nothing kept from the round before.
+Medians: processor time of every stage from the array operations to the text, with nothing kept
+from the round before; and elapsed time of the compiler, without the disk cache.
 Exit status 1 where a bound is exceeded.
 """
 
@@ -72,13 +73,13 @@ def text(make: Callable[[], Any]) -> list[Any]:
     return lw.kernels(make())
 
 
-def milliseconds(run: Callable[[], Any], rounds: int) -> float:
+def milliseconds(run: Callable[[], Any], rounds: int, clock: Callable[[], float]) -> float:
     """The median of so many runs."""
     found = []
     for _ in range(rounds):
-        start = time.perf_counter()
+        start = clock()
         run()
-        found.append((time.perf_counter() - start) * 1e3)
+        found.append((clock() - start) * 1e3)
     return statistics.median(found)
 
 
@@ -116,8 +117,8 @@ def main() -> int:
     is_fine = True
     print(f"{'':12} text ms (<= {TEXT_BOUND_MS:g})  compile ms (<= {COMPILE_BOUND_MS:g})")
     for name, make in EXPRESSIONS.items():
-        to_text = milliseconds(lambda make=make: text(make), arguments.rounds)
-        to_binary = milliseconds(compile_all(make), 5)
+        to_text = milliseconds(lambda make=make: text(make), arguments.rounds, time.process_time)
+        to_binary = milliseconds(compile_all(make), 5, time.perf_counter)
         is_fine &= to_text <= TEXT_BOUND_MS and to_binary <= COMPILE_BOUND_MS
         print(f"{name:12} {to_text:14.2f}  {to_binary:19.1f}")
     return 0 if is_fine else 1
