@@ -114,3 +114,23 @@ def stencil(n: int = 64) -> Kernel:
     below = UOp(Op.CMPLT, dt.bool_, (where, const(n, dt.index)))
     valid = UOp(Op.AND, dt.bool_, (above, below))
     return kernel(dims, (at(1, (n,), i), reduce("add", load(at(0, (n,), where, valid=valid)), k)))
+
+
+def convolution(channels: int, inputs: int, n: int) -> Kernel:
+    """3 x 3 over an n x n image of `inputs` channels that is padded by one, in channels first."""
+    outputs = Dim("i", channels), Dim("j", n), Dim("m", n)
+    dims = (*outputs, Dim("k", inputs, True), Dim("l", 3, True), Dim("k2", 3, True))
+    i, j, m, k, tap, tap2 = [d.uop for d in dims]
+    valid = TRUE
+    places = []
+    for along, step in ((j, tap), (m, tap2)):
+        where = UOp(Op.ADD, dt.index, (UOp(Op.ADD, dt.index, (along, step)), const(-1, dt.index)))
+        above = UOp(Op.CMPLT, dt.bool_, (const(-1, dt.index), where))
+        below = UOp(Op.CMPLT, dt.bool_, (where, const(n, dt.index)))
+        places.append(where)
+        for condition in (above, below):
+            valid = condition if valid is TRUE else UOp(Op.AND, dt.bool_, (valid, condition))
+    image = load(at(0, (inputs, n, n), k, *places, valid=valid))
+    weight = load(at(1, (channels, inputs, 3, 3), i, k, tap, tap2))
+    value = reduce("add", op(Op.MUL, image, weight), k, tap, tap2)
+    return kernel(dims, (at(2, (channels, n, n), i, j, m), value))

@@ -8,7 +8,7 @@ from loopwright_core.kernel.options import Options
 from loopwright_core.plugin import hookimpl
 from loopwright_core.plugin.target import Target
 from loopwright_opt.apply import apply_all
-from loopwright_opt.strategies import simple
+from loopwright_opt.strategies.choice import propose
 from loopwright_opt.text import parse
 
 REQUIRES_API = (1, 0)
@@ -25,7 +25,7 @@ def loopwright_schedule(kernel: Kernel, target: Target, options: Options) -> Ker
     if options.schedule == "none":
         return kernel
     if options.schedule == "heuristic":
-        return simple.propose(kernel, target)
+        return propose(kernel, target).kernel
     if options.schedule == "beam":
         what = "This version of loopwright-opt has no beam search"
         fail(OptError, what, fix='Use schedule="heuristic" or give opts')

@@ -1,0 +1,325 @@
+"""Sums of products in register tiles: rows of broadcasts times vectors, over packed panels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import UOp
+from loopwright_core.kernel.access import Access
+from loopwright_opt.facts import Facts, Statement
+from loopwright_opt.strategies.strategy import Draft, Parameter, Strategy
+from loopwright_opt.strategies.structure import below, lanes_along, reduces, stores
+from loopwright_opt.strategies.threads import balanced, thread_one_of, wanted_threads
+
+
+@dataclass(frozen=True)
+class Product:
+    """sum over `bound` of row * column: `column` moves along the dim of the lanes, `row` stands.
+
+    `u`: the dim whose rows share a vector of the column operand; "" where there is none.
+    """
+
+    row: Access
+    column: Access
+    bound: tuple[str, ...]
+    lanes: str
+    n_lanes: int
+    u: str
+    others: tuple[str, ...]
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The output dims along which the column operand is read again."""
+        return tuple([d for d in (*self.others, self.u) if d not in self.column.dims])
+
+    @property
+    def is_window(self) -> bool:
+        """Whether an operand is read at sums of dims or under a condition."""
+        return any(
+            a.valid or any(len(f.terms) > 1 for f in a.form) for a in (self.row, self.column)
+        )
+
+
+def find(draft: Draft) -> Product | None:
+    """The product of two loads that a kernel's only reduce sums up, where both are reused."""
+    pair = operands(draft)
+    if pair is None:
+        return None
+    statement, x, y = pair
+    facts = draft.facts
+    out = stores(facts)[0]
+    best: tuple[tuple[bool, bool, bool], Access, Access, str, int] | None = None
+    for column, row in ((x, y), (y, x)):
+        for dim in statement.free & (column.dims - row.dims):
+            n = lanes_along(draft, dim) if dim not in column.opaque | out.opaque else 0
+            if not n:
+                continue
+            score = (column.stride(dim) == 1, out.stride(dim) == 1, draft.size(dim) >= 4 * n)
+            if best is None or (score, dim) > (best[0], best[3]):
+                best = score, column, row, dim, n
+    if best is None:
+        return None
+    _, column, row, lanes, n = best
+    rows = [d.name for d in reversed(draft.kernel.dims) if d.name in statement.free]
+    rows = [d for d in rows if d in row.dims and d not in column.dims and draft.size(d) > 1]
+    if not rows:
+        return None
+    u = next((d for d in rows if draft.size(d) >= 4), rows[0])
+    bound = tuple([d.name for d in draft.kernel.dims if d.name in statement.bound])
+    others = tuple(
+        [d.name for d in draft.kernel.dims if d.name in statement.free and d.name not in (lanes, u)]
+    )
+    return Product(row, column, bound, lanes, n, u, others)
+
+
+def operands(draft: Draft) -> tuple[Statement, Access, Access] | None:
+    """(the only reduce, the loads it multiplies) of a kernel that adds up products."""
+    kernel, facts = draft.kernel, draft.facts
+    found = reduces(kernel)
+    if len(found) != 1 or found[0].arg[0] != "add" or facts.scanned:
+        return None
+    statement = next(s for s in facts.statements if s.bound)
+    if any(s.free != statement.free for s in facts.statements):
+        return None
+    value = _uncast(found[0].src[0])
+    if value.op is not Op.MUL:
+        return None
+    x, y = (_load(facts, s) for s in value.src)
+    return None if x is None or y is None else (statement, x, y)
+
+
+def _uncast(value: UOp) -> UOp:
+    while value.op is Op.CAST:
+        value = value.src[0]
+    return value
+
+
+def _load(facts: Facts, operand: UOp) -> Access | None:
+    """The load of an operand that moves along the most dims, where all is known of it."""
+    inside = {n for n in below(operand) if n.op is Op.INDEX}
+    found = [a for a in facts.accesses.values() if a.node in inside]
+    if not found or any(a.opaque or not a.is_plain for a in found):
+        return None
+    return max(found, key=lambda a: len(a.dims))
+
+
+def tile(draft: Draft, rows: int, columns: int) -> tuple[int, int]:
+    """(rows, vectors) of the register tile: as many accumulators as leave room for the operands.
+
+    Both fall to the next size that cuts the extents evenly.
+    """
+    room = draft.target.registers - 4
+    most = 6
+    mr = -(-rows // -(-rows // most))
+    nv = max(1, min(room // mr, 8))
+    return mr, -(-columns // -(-columns // nv))
+
+
+def _run(draft: Draft, p: Mapping[str, int]) -> bool:
+    found = find(draft)
+    if (
+        found is None
+        or (found.is_window and found.column.stride(found.lanes) == 1)
+        or not draft.target.vector_bytes
+    ):
+        return False
+    m, n = draft.size(found.u), draft.size(found.lanes)
+    if _prefers_dots(draft, found) and _dots(draft, found):
+        return True
+    mr, nv = tile(draft, m, -(-n // found.n_lanes))
+    if p["rows"] or p["vectors"]:
+        mr, nv = p["rows"] or mr, p["vectors"] or nv
+    if _is_staged(draft, found, nv * found.n_lanes):
+        if _panels(draft, found, mr, nv, p):
+            return True
+    return _plain(draft, found, mr, nv)
+
+
+def _is_unit(access: Access, dims: tuple[str, ...]) -> bool:
+    return any(access.stride(d) == 1 for d in dims)
+
+
+def _prefers_dots(draft: Draft, found: Product) -> bool:
+    """Both operands lie along the sum, and too few rows share a panel to copy it for them."""
+    if found.column.stride(found.lanes) == 1 or len(found.bound) != 1:
+        return False
+    return (
+        _is_unit(found.column, found.bound)
+        and _is_unit(found.row, found.bound)
+        and draft.size(found.u) < 8
+        and lanes_along(draft, found.bound[0]) > 1
+    )
+
+
+def _dots(draft: Draft, found: Product) -> bool:
+    """Lanes along the sum: a few rows by a few columns of dot products."""
+    (k,) = found.bound
+    m, n = draft.size(found.u), draft.size(found.lanes)
+    rows = min(m, 4)
+    columns = min(n, max(1, (draft.target.registers - 4) // rows), 4)
+    steps = [f"VECTOR {k} {lanes_along(draft, k)}"]
+    steps += [f"UPCAST {d} {c}" for d, c in ((found.u, rows), (found.lanes, columns)) if c > 1]
+    if not draft.do(*steps):
+        return False
+    draft.note(f"dot products along {k}: {rows} rows by {columns} columns share their loads")
+    thread_one_of(draft, (*found.others, found.lanes, found.u))
+    return True
+
+
+def _is_staged(draft: Draft, found: Product, width: int) -> bool:
+    """Whether a packed copy of the column operand pays: rows enough that read it again."""
+    n = draft.size(found.lanes)
+    m = prod(draft.size(d) for d in found.rows)
+    k = prod(draft.size(d) for d in found.bound)
+    if found.column.stride(found.lanes) != 1:
+        return m >= 8 and k >= 4
+    return m >= 32 and k >= 32 and n > width
+
+
+def _plain(draft: Draft, found: Product, mr: int, nv: int) -> bool:
+    """The register tile alone, over operands as they lie."""
+    v, u, width = found.lanes, found.u, nv * found.n_lanes
+    steps = tile_steps(found, mr, nv)
+    axes = [*found.others, f"{u}/{mr}", f"{v}/{width}", *found.bound]
+    if not draft.do(*steps, "ORDER " + " ".join(axes)):
+        return False
+    draft.note(f"sum of products: {mr} rows of {u} by {nv} vectors of {v} stay in registers")
+    thread_one_of(draft, (*found.others, f"{u}/{mr}", f"{v}/{width}"))
+    return True
+
+
+def tile_steps(found: Product, mr: int, nv: int) -> list[str]:
+    v, n = found.lanes, found.n_lanes
+    steps = [f"UPCAST {found.u} {mr}"] if mr > 1 else []
+    if nv > 1:
+        return [*steps, f"TILE {v} {nv * n}", f"VECTOR {v} {n}", f"UPCAST {v}/{n} 0"]
+    return [*steps, f"VECTOR {v} {n}"]
+
+
+def _panels(draft: Draft, found: Product, mr: int, nv: int, p: Mapping[str, int]) -> bool:
+    """The register tile over a packed copy of the column operand's panel.
+
+    With 32 registers the panel stays in L2 and is read once for each strip of rows. With 16 each
+    strip of the panel stays in L1 for a block of rows, which itself stays in L2.
+    """
+    v, u, width = found.lanes, found.u, nv * found.n_lanes
+    m, n, threads = draft.size(u), draft.size(v), wanted_threads(draft)
+    is_wide = draft.target.registers >= 32
+    bytes_ = found.column.dtype.itemsize
+    depth = prod(draft.size(d) for d in found.bound)
+    one_sum = len(found.bound) == 1
+    kc = _even(depth, _depth(draft, bytes_, is_wide, p)) if one_sum else depth
+    if is_wide:
+        most = p["panel"] or 1024 // bytes_
+    else:
+        most = p["panel"] or (2 << 20) // (kc * bytes_)
+    most = max(width, min(most, (4 << 20) // (kc * bytes_)) // width * width)
+    outer = next((d for d in found.others if balanced(draft.size(d), threads)), "")
+    split = "" if outer or threads < 2 else v if n >= threads * 2 * width else u
+    parts = -(-n // most)
+    if split == v:
+        parts = -(-parts // threads) * threads
+    nc = -(-n // (parts * width)) * width
+    ic = 0 if is_wide else _block(m, mr, p["block"], threads if split == u else 1)
+    steps, order = [], [d for d in found.others if d in found.column.dims]
+    if nc < n or not one_sum:
+        steps.append(f"TILE {v} {nc}")
+        order.append(f"{v}/{nc}")
+        at = order[-1]
+    if one_sum:
+        (k,) = found.bound
+        steps.append(f"TILE {k} {kc}")
+        order.append(f"{k}/{kc}")
+        at = order[-1]
+    order += [d for d in found.others if d not in found.column.dims]
+    if ic:
+        steps.append(f"TILE {u} {ic}")
+        order.append(f"{u}/{ic}")
+    steps += tile_steps(found, mr, nv)
+    inner = [f"{u}/{mr}", f"{v}/{width}"]
+    order += inner if is_wide else reversed(inner)
+    sums = [f"{d}/1" for d in found.bound]
+    strip = [f"{v}/{found.n_lanes}"] if nv > 1 else []
+    layout = [f"{v}/{width}", *_used(found.column, sums), *strip, f"{v}/1"]
+    copy = [*_used(found.column, sums), f"{v}/{width}", *strip, f"{v}/1"]
+    if found.column.stride(v) != 1:
+        copy = [f"{v}/{width}", *_used(found.column, sums), *strip, f"{v}/1"]
+    stage = f"STAGE {found.column.name} @{at} layout {','.join(layout)} order {','.join(copy)}"
+    steps.append("ORDER " + " ".join([*order, *sums]))
+    if not draft.do(*steps, stage):
+        return False
+    draft.note(
+        f"sum of products: {mr} rows of {u} by {nv} vectors of {v} in registers, "
+        f"{found.column.name} packed in panels of {kc} by {min(nc, n)}"
+    )
+    if _rows_are_staged(draft, found, n, width):
+        where = f"{u}/{ic}" if ic else f"{u}/{mr}" if is_wide else at
+        names = [f"{u}/{mr}", *sums, f"{u}/1"] if where != f"{u}/{mr}" else [*sums, f"{u}/1"]
+        words = ",".join([w for w in names if w.partition("/")[0] in found.row.dims])
+        if draft.do(f"STAGE {found.row.name} @{where} layout {words} order {words}"):
+            draft.note(f"{found.row.name} packed too: its rows lie far apart")
+    draft.do(f"PREFETCH {stores(draft.facts)[0].name}")
+    if outer:
+        thread = outer
+    elif split == v:
+        thread = f"{v}/{nc}"
+    else:
+        thread = f"{u}/{ic}" if ic else f"{u}/{mr}"
+    thread_one_of(draft, (thread,))
+    return True
+
+
+def _used(access: Access, axes: list[str]) -> list[str]:
+    return [a for a in axes if a.partition("/")[0] in access.dims]
+
+
+def _even(size: int, most: int) -> int:
+    """The length of equal pieces of at most that size."""
+    return -(-size // -(-size // most))
+
+
+def _depth(draft: Draft, bytes_: int, is_wide: bool, p: Mapping[str, int]) -> int:
+    """Steps of the sum in one panel."""
+    if p["depth"]:
+        return p["depth"]
+    if is_wide:  # half of L2 for 256 columns of floats
+        return max(128, min(1024, draft.target.caches[1] // 2 // 1024))
+    return 512
+
+
+def _block(m: int, mr: int, rows: int, threads: int) -> int:
+    """Rows of the block that stays in L2; 0 for all."""
+    most = max(rows // mr, 1) * mr
+    parts = -(-m // most)
+    if threads > 1:
+        parts = -(-parts // threads) * threads
+    elif m <= 2 * most:
+        return 0
+    return -(-m // (parts * mr)) * mr
+
+
+def _rows_are_staged(draft: Draft, found: Product, n: int, width: int) -> bool:
+    """Whether the row operand is packed too: its rows fall on the same lines of L1, or a step of
+    the sum leaves the line; and enough strips read the copy."""
+    if n < 4 * width:
+        return False
+    if not _is_unit(found.row, found.bound):
+        return True
+    far = found.row.stride(found.u) * found.row.dtype.itemsize
+    return draft.target.registers < 32 and far >= 4096 and far % 4096 == 0
+
+
+PRODUCTS = Strategy(
+    "products",
+    (
+        Parameter("rows", 0, (0, 2, 3, 4, 5, 6, 8, 12)),
+        Parameter("vectors", 0, (0, 1, 2, 3, 4)),
+        Parameter("depth", 0, (0, 128, 256, 384, 512, 1024)),
+        Parameter("panel", 0, (0, 64, 128, 256, 512, 1024)),
+        Parameter("block", 72, (24, 48, 72, 96, 144, 192)),
+    ),
+    _run,
+)

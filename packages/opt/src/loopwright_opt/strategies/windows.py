@@ -1,0 +1,84 @@
+"""Convolutions: a register tile of output channels by pixels over a copy of the input's halo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from loopwright_opt.strategies.products import Product, find, tile, tile_steps
+from loopwright_opt.strategies.strategy import Draft, Parameter, Strategy
+from loopwright_opt.strategies.threads import thread_one_of
+
+# Rows of weights below which a copy of the input is read too seldom.
+ROWS = 12
+
+
+def _run(draft: Draft, p: Mapping[str, int]) -> bool:
+    found = find(draft)
+    if found is None or not found.is_window or found.column.stride(found.lanes) != 1:
+        return False
+    v, u = found.lanes, found.u
+    mr, nv = tile(draft, draft.size(u), -(-draft.size(v) // found.n_lanes))
+    width = nv * found.n_lanes
+    high = next((d for d in reversed(found.others) if _slides(found, d)), "")
+    if draft.size(u) < ROWS or not high:
+        return _without_copies(draft, found, mr, nv)
+    block = p["block"]
+    while block > 1 and _halo_bytes(draft, found, high, block) > draft.target.caches[1] // 2:
+        block //= 2
+    if block < 2:
+        return _without_copies(draft, found, mr, nv)
+    outer = [d for d in found.others if d != high]
+    sums = list(found.bound)
+    order = [*outer, f"{high}/{block}", f"{u}/{mr}", f"{high}/1", f"{v}/{width}", *sums]
+    steps = [f"TILE {high} {block}", *tile_steps(found, mr, nv), "ORDER " + " ".join(order)]
+    if not draft.do(*steps, f"STAGE {found.column.name} @{high}/{block} halo"):
+        return _without_copies(draft, found, mr, nv)
+    draft.note(
+        f"sum over a window: {mr} rows of {u} by {nv} vectors of {v} in registers, "
+        f"{found.column.name} copied with its halo for {block} steps of {high}"
+    )
+    if not found.row.valid and draft.do(f"STAGE {found.row.name} @{u}/{mr}"):
+        draft.note(f"{found.row.name} packed: one line holds its {mr} rows")
+    thread_one_of(draft, (*outer, f"{high}/{block}", f"{u}/{mr}"))
+    return True
+
+
+def _slides(found: Product, dim: str) -> bool:
+    """Whether an output dim and a dim of the sum move the column operand along one of its axes."""
+    for form in found.column.form:
+        names = {atom.arg.name for atom, _ in form.terms}
+        if dim in names and len(names) > 1:
+            return True
+    return False
+
+
+def _halo_bytes(draft: Draft, found: Product, high: str, block: int) -> int:
+    """The copy for so many steps of one dim, whole along the lanes and the sum."""
+    inside = {found.lanes, *found.bound}
+    total = found.column.dtype.itemsize
+    for form in found.column.form:
+        reach = 1
+        for atom, k in form.terms:
+            name = atom.arg.name
+            size = block if name == high else draft.size(name) if name in inside else 1
+            reach += abs(k) * (size - 1)
+        total *= reach
+    return total
+
+
+def _without_copies(draft: Draft, found: Product, mr: int, nv: int) -> bool:
+    """The register tile over the operands as they lie; few taps are written out."""
+    v, u, width = found.lanes, found.u, nv * found.n_lanes
+    axes = [*found.others, f"{u}/{mr}", f"{v}/{width}", *found.bound]
+    if not draft.do(*tile_steps(found, mr, nv), "ORDER " + " ".join(axes)):
+        return False
+    draft.note(f"sum over a window: {mr} rows of {u} by {nv} vectors of {v} in registers")
+    taps = [d for d in found.bound if draft.size(d) <= 4]
+    if prod(draft.size(d) for d in taps) * mr * nv <= 64:
+        draft.do(*[f"UNROLL {d} 0" for d in taps if draft.size(d) > 1])
+    thread_one_of(draft, (*found.others, f"{u}/{mr}"))
+    return True
+
+
+WINDOWS = Strategy("windows", (Parameter("block", 8, (2, 4, 8, 16)),), _run)
