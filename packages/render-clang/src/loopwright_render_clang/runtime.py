@@ -19,7 +19,7 @@ from loopwright_core.cache import Cache
 from loopwright_core.errors import ArgumentError, DeviceError, fail
 from loopwright_core.program.clayout import scratch_bytes
 from loopwright_core.program.program import Program
-from loopwright_render_clang import compilers
+from loopwright_render_clang import compilers, reuse
 from loopwright_render_clang.compile import compile_c, entry_names
 
 ALIGNMENT = 64
@@ -46,16 +46,31 @@ class Memory:
         }
 
 
+class Reused(Memory):
+    """Memory whose block is used again when the last holder is gone, views included: a NumPy view
+    holds the object it was made from."""
+
+    __slots__ = ()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # at exit, what this calls may be gone already
+            reuse.blocks.give(self.owner)
+
+
 def allocate(n_bytes: int) -> Memory:
     """Uninitialised memory, 64-byte aligned, of at least one byte."""
     if n_bytes < 0:
         fail(ArgumentError, f"{n_bytes} bytes cannot be allocated")
+    kind = Memory if n_bytes < reuse.SMALLEST else Reused
     try:
-        owner = np.empty(n_bytes + ALIGNMENT, np.uint8)
+        if kind is Memory:
+            owner = np.empty(n_bytes + ALIGNMENT, np.uint8)
+        else:
+            owner = reuse.blocks.take(reuse.rounded(n_bytes + ALIGNMENT))
     except MemoryError:
         fail(DeviceError, f"no memory for {n_bytes} bytes", fix="use smaller arrays")
     start: int = owner.__array_interface__["data"][0]
-    return Memory(-(-start // ALIGNMENT) * ALIGNMENT, n_bytes, owner)
+    return kind(-(-start // ALIGNMENT) * ALIGNMENT, n_bytes, owner)
 
 
 def from_host(array: np.ndarray[Any, Any]) -> Memory:
