@@ -19,7 +19,7 @@ from loopwright_opt.strategies.threads import balanced, thread_one_of, wanted_th
 class Product:
     """sum over `bound` of row * column: `column` moves along the dim of the lanes, `row` stands.
 
-    `u`: the dim whose rows share a vector of the column operand; "" where there is none.
+    `bound`: the longest last. `u`: the dim whose rows share a vector of the column operand.
     """
 
     row: Access
@@ -68,7 +68,9 @@ def find(draft: Draft) -> Product | None:
     if not rows:
         return None
     u = next((d for d in rows if draft.size(d) >= 4), rows[0])
-    bound = tuple([d.name for d in draft.kernel.dims if d.name in statement.bound])
+    bound = tuple(
+        sorted([d.name for d in draft.kernel.dims if d.name in statement.bound], key=draft.size)
+    )
     others = tuple(
         [d.name for d in draft.kernel.dims if d.name in statement.free and d.name not in (lanes, u)]
     )
@@ -255,12 +257,12 @@ def _panels(draft: Draft, found: Product, mr: int, nv: int, p: Mapping[str, int]
         f"sum of products: {mr} rows of {u} by {nv} vectors of {v} in registers, "
         f"{found.column.name} packed in panels of {kc} by {min(nc, n)}"
     )
-    if _rows_are_staged(draft, found, n, width):
+    if _rows_are_staged(found, n, width):
         where = f"{u}/{ic}" if ic else f"{u}/{mr}" if is_wide else at
         names = [f"{u}/{mr}", *sums, f"{u}/1"] if where != f"{u}/{mr}" else [*sums, f"{u}/1"]
         words = ",".join([w for w in names if w.partition("/")[0] in found.row.dims])
         if draft.do(f"STAGE {found.row.name} @{where} layout {words} order {words}"):
-            draft.note(f"{found.row.name} packed too: its rows lie far apart")
+            draft.note(f"{found.row.name} packed too: a step of the sum leaves its line")
     draft.do(f"PREFETCH {stores(draft.facts)[0].name}")
     if outer:
         thread = outer
@@ -301,15 +303,10 @@ def _block(m: int, mr: int, rows: int, threads: int) -> int:
     return -(-m // (parts * mr)) * mr
 
 
-def _rows_are_staged(draft: Draft, found: Product, n: int, width: int) -> bool:
-    """Whether the row operand is packed too: its rows fall on the same lines of L1, or a step of
-    the sum leaves the line; and enough strips read the copy."""
-    if n < 4 * width:
-        return False
-    if not _is_unit(found.row, found.bound):
-        return True
-    far = found.row.stride(found.u) * found.row.dtype.itemsize
-    return draft.target.registers < 32 and far >= 4096 and far % 4096 == 0
+def _rows_are_staged(found: Product, n: int, width: int) -> bool:
+    """Whether the row operand is packed too: a step of the sum leaves its line, and enough strips
+    read the copy. Rows that lie along the sum are read as well where they are."""
+    return n >= 4 * width and not _is_unit(found.row, found.bound)
 
 
 PRODUCTS = Strategy(

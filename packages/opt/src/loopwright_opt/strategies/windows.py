@@ -29,13 +29,19 @@ def _run(draft: Draft, p: Mapping[str, int]) -> bool:
     if block < 2:
         return _without_copies(draft, found, mr, nv)
     outer = [d for d in found.others if d != high]
+    # A loop of a few taps inside costs a wrong guess at each of its ends.
     sums = list(found.bound)
-    order = [*outer, f"{high}/{block}", f"{u}/{mr}", f"{high}/1", f"{v}/{width}", *sums]
-    steps = [f"TILE {high} {block}", *tile_steps(found, mr, nv), "ORDER " + " ".join(order)]
+    tall = 1
+    if -(-draft.size(v) // found.n_lanes) % nv and block % nv == 0 == draft.size(high) % nv:
+        tall, nv, width = nv, 1, found.n_lanes
+    order = [*outer, f"{high}/{block}", f"{u}/{mr}", f"{high}/{tall}", f"{v}/{width}", *sums]
+    steps = [f"TILE {high} {block}", *tile_steps(found, mr, nv)]
+    steps += [f"UPCAST {high} {tall}"] if tall > 1 else []
+    steps.append("ORDER " + " ".join(order))
     if not draft.do(*steps, f"STAGE {found.column.name} @{high}/{block} halo"):
         return _without_copies(draft, found, mr, nv)
     draft.note(
-        f"sum over a window: {mr} rows of {u} by {nv} vectors of {v} in registers, "
+        f"sum over a window: {mr} rows of {u} by {nv * tall} vectors of {v} in registers, "
         f"{found.column.name} copied with its halo for {block} steps of {high}"
     )
     if not found.row.valid and draft.do(f"STAGE {found.row.name} @{u}/{mr}"):
