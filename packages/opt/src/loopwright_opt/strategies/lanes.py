@@ -13,16 +13,22 @@ from loopwright_core.kernel.dims import AxisKind
 from loopwright_opt.facts import Statement
 from loopwright_opt.strategies.strategy import Draft, Parameter, Strategy
 from loopwright_opt.strategies.structure import (
+    COSTLY_OPS,
     accesses_of,
     inner_first,
     is_costly,
     lanes_along,
     statement_ops,
+    stores,
     vectors,
 )
 
 # Ops at a leaf, all copies together, beyond which more copies only make text.
 MOST_OPS = 160
+# Loads whose lanes lie at most so many elements apart share their lines.
+NEAR = 8
+# Loops of so few steps are written out.
+SHORT = 8
 
 
 def _run(draft: Draft, p: Mapping[str, int]) -> bool:
@@ -39,7 +45,8 @@ def _run(draft: Draft, p: Mapping[str, int]) -> bool:
 
 
 def _lanes(draft: Draft) -> None:
-    """VECTOR: in each statement one dim along which every access stands still or steps by one."""
+    """VECTOR: in each statement one dim along which every access stands still or steps by one, or
+    by few elements where the values are worth the gathers."""
     facts = draft.facts
     everything = list(facts.accesses.values())
     taken: set[str] = set()
@@ -49,26 +56,68 @@ def _lanes(draft: Draft) -> None:
             continue  # a reduce of reduces touches no memory itself
         for dim in inner_first(draft.kernel, statement):
             steps = {a.stride(dim) for a in everything}
-            if any(dim in a.opaque for a in everything) or 1 not in steps or steps - {0, 1}:
-                continue
             lanes = lanes_along(draft, dim)
-            if lanes and draft.do(f"VECTOR {dim} {lanes}"):
+            if any(dim in a.opaque for a in everything) or 1 not in steps or not lanes:
+                continue
+            if steps - {0, 1} and not _gathers_pay(draft, dim):
+                continue
+            if dim in statement.bound and _is_short(draft, place, dim, lanes):
+                continue
+            if draft.do(f"VECTOR {dim} {lanes}"):
                 taken.add(dim)
-                draft.note(f"{lanes} lanes along {dim}: every access steps by one element")
+                how = "most accesses step" if steps - {0, 1} else "every access steps"
+                draft.note(f"{lanes} lanes along {dim}: {how} by one element")
                 break
 
 
-def _without_lanes(draft: Draft, p: Mapping[str, int]) -> None:
-    """UPCAST a row dim of scans and gathers: several rows do not wait for each other."""
+def _gathers_pay(draft: Draft, dim: str) -> bool:
+    """Whether lanes that lie apart are worth it: the store's lie side by side, the loads' near,
+    and a reduce or a long sequence of ops stands between them."""
     facts = draft.facts
-    if not facts.scanned:
+    if any(a.stride(dim) != 1 for a in stores(facts)):
+        return False
+    if any(abs(a.stride(dim)) > NEAR for a in facts.accesses.values()):
+        return False
+    return any(
+        dim in s.free and (s.bound or statement_ops(facts, n) >= COSTLY_OPS)
+        for n, s in enumerate(facts.statements)
+    )
+
+
+def _is_short(draft: Draft, place: int, dim: str, lanes: int) -> bool:
+    """Whether joining the lanes at the end would cost more than they save."""
+    statement = draft.facts.statements[place]
+    alone = sum(1 for s in draft.facts.statements if s.bound) == 1
+    steps = prod(draft.size(d) for d in statement.bound)
+    return alone and 0 < steps < 2 * lanes and statement_ops(draft.facts, place) < COSTLY_OPS
+
+
+def _without_lanes(draft: Draft, p: Mapping[str, int]) -> None:
+    """UPCAST a row dim of scans and short reduces: several rows do not wait for each other."""
+    facts = draft.facts
+    bound = [s for s in facts.statements if s.bound]
+    if not facts.scanned and len(bound) != 1:
         return
+    copies = p["rows"] if facts.scanned else 2 * p["rows"]
     rows = [d.name for d in reversed(draft.kernel.dims) if d.name in facts.common]
     for dim in rows:
-        if dim not in facts.scanned and draft.size(dim) >= 2 * p["rows"]:
-            if draft.do(f"UPCAST {dim} {p['rows']}"):
-                draft.note(f"{p['rows']} rows of {dim} at once: their scans do not wait")
-            return
+        if dim not in facts.scanned and draft.size(dim) >= 2 * copies:
+            if draft.do(f"UPCAST {dim} {copies}"):
+                draft.note(f"{copies} rows of {dim} at once: they do not wait for each other")
+            break
+    if not facts.scanned:
+        _unroll(draft, facts.statements.index(bound[0]), copies)
+
+
+def _unroll(draft: Draft, place: int, copies: int) -> None:
+    """UNROLL the short loops of a reduce, as far as its text stays small."""
+    statement = draft.facts.statements[place]
+    ops = max(statement_ops(draft.facts, place), 1) * copies
+    for dim in sorted(statement.bound, key=lambda d: (draft.size(d), d)):
+        ops *= draft.size(dim)
+        if 1 < draft.size(dim) <= SHORT and ops <= MOST_OPS:
+            if draft.do(f"UNROLL {dim} 0"):
+                draft.note(f"the {draft.size(dim)} steps of {dim} written out")
 
 
 def _rows(draft: Draft, p: Mapping[str, int]) -> None:
@@ -103,11 +152,7 @@ def _reuse(draft: Draft, p: Mapping[str, int]) -> None:
         side = 2 if row else p["partials"]
         if draft.size(along) >= found[along] * side * 2:
             draft.do(f"UPCAST {along}/{found[along]} {side}")
-        taps = [d for d in statement.bound if 1 < draft.size(d) <= 4]
-        ops = max(statement_ops(facts, place), 1) * side * (p["rows"] if row else 1)
-        if ops * prod(draft.size(d) for d in taps) <= MOST_OPS:
-            for d in sorted(taps):
-                draft.do(f"UNROLL {d} 0")
+        _unroll(draft, place, side * (p["rows"] if row else 1))
         return
 
 

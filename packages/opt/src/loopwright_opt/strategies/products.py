@@ -14,6 +14,9 @@ from loopwright_opt.strategies.strategy import Draft, Parameter, Strategy
 from loopwright_opt.strategies.structure import below, lanes_along, reduces, stores
 from loopwright_opt.strategies.threads import balanced, thread_one_of, wanted_threads
 
+# Steps of the sum at a time where few rows pass over a matrix that is not copied.
+STRIP = 32
+
 
 @dataclass(frozen=True)
 class Product:
@@ -51,13 +54,13 @@ def find(draft: Draft) -> Product | None:
     statement, x, y = pair
     facts = draft.facts
     out = stores(facts)[0]
-    best: tuple[tuple[bool, bool, bool], Access, Access, str, int] | None = None
+    best: tuple[tuple[int, bool, bool], Access, Access, str, int] | None = None
     for column, row in ((x, y), (y, x)):
         for dim in statement.free & (column.dims - row.dims):
             n = lanes_along(draft, dim) if dim not in column.opaque | out.opaque else 0
             if not n:
                 continue
-            score = (column.stride(dim) == 1, out.stride(dim) == 1, draft.size(dim) >= 4 * n)
+            score = (n, out.stride(dim) == 1, column.stride(dim) == 1)
             if best is None or (score, dim) > (best[0], best[3]):
                 best = score, column, row, dim, n
     if best is None:
@@ -151,7 +154,7 @@ def _prefers_dots(draft: Draft, found: Product) -> bool:
     return (
         _is_unit(found.column, found.bound)
         and _is_unit(found.row, found.bound)
-        and draft.size(found.u) < 8
+        and draft.size(found.u) < 32
         and lanes_along(draft, found.bound[0]) > 1
     )
 
@@ -166,6 +169,9 @@ def _dots(draft: Draft, found: Product) -> bool:
     steps += [f"UPCAST {d} {c}" for d, c in ((found.u, rows), (found.lanes, columns)) if c > 1]
     if not draft.do(*steps):
         return False
+    inner = [f"{d}/{c}" for d, c in ((found.u, rows), (found.lanes, columns))]
+    # The side that is read again and again stays in cache: the shorter one.
+    draft.do("ORDER " + " ".join(inner if m >= n else reversed(inner)))
     draft.note(f"dot products along {k}: {rows} rows by {columns} columns share their loads")
     thread_one_of(draft, (*found.others, found.lanes, found.u))
     return True
@@ -178,7 +184,8 @@ def _is_staged(draft: Draft, found: Product, width: int) -> bool:
     k = prod(draft.size(d) for d in found.bound)
     if found.column.stride(found.lanes) != 1:
         return m >= 8 and k >= 4
-    return m >= 32 and k >= 32 and n > width
+    is_far = k * n * found.column.dtype.itemsize > draft.target.caches[1] // 4
+    return m >= (8 if is_far else 32) and k >= 32 and n > width
 
 
 def _plain(draft: Draft, found: Product, mr: int, nv: int) -> bool:
@@ -186,6 +193,12 @@ def _plain(draft: Draft, found: Product, mr: int, nv: int) -> bool:
     v, u, width = found.lanes, found.u, nv * found.n_lanes
     steps = tile_steps(found, mr, nv)
     axes = [*found.others, f"{u}/{mr}", f"{v}/{width}", *found.bound]
+    k = found.bound[-1]
+    reach = draft.size(k) * draft.size(v) * found.column.dtype.itemsize
+    if draft.size(k) >= 4 * STRIP and reach > draft.target.caches[1] // 4:
+        # few lines at a time of a matrix that comes from far: pages are walked once
+        steps.append(f"TILE {k} {STRIP}")
+        axes.insert(len(found.others), f"{k}/{STRIP}")
     if not draft.do(*steps, "ORDER " + " ".join(axes)):
         return False
     draft.note(f"sum of products: {mr} rows of {u} by {nv} vectors of {v} stay in registers")
