@@ -54,13 +54,14 @@ def find(draft: Draft) -> Product | None:
     statement, x, y = pair
     facts = draft.facts
     out = stores(facts)[0]
-    best: tuple[tuple[int, bool, bool], Access, Access, str, int] | None = None
+    best: tuple[tuple[bool, int, bool], Access, Access, str, int] | None = None
     for column, row in ((x, y), (y, x)):
         for dim in statement.free & (column.dims - row.dims):
             n = lanes_along(draft, dim) if dim not in column.opaque | out.opaque else 0
             if not n:
                 continue
-            score = (n, out.stride(dim) == 1, column.stride(dim) == 1)
+            whole = out.stride(dim) == 1 == column.stride(dim)
+            score = (whole, n, out.stride(dim) == 1)
             if best is None or (score, dim) > (best[0], best[3]):
                 best = score, column, row, dim, n
     if best is None:
@@ -233,7 +234,9 @@ def _panels(draft: Draft, found: Product, mr: int, nv: int, p: Mapping[str, int]
         most = p["panel"] or (2 << 20) // (kc * bytes_)
     most = max(width, min(most, (4 << 20) // (kc * bytes_)) // width * width)
     outer = next((d for d in found.others if balanced(draft.size(d), threads)), "")
-    split = "" if outer or threads < 2 else v if n >= threads * 2 * width else u
+    # Threads along the columns copy a part of the panel each, along the rows the whole of it.
+    by_columns = n >= threads * width or m < threads * 32
+    split = "" if outer or threads < 2 else v if by_columns else u
     parts = -(-n // most)
     if split == v:
         parts = -(-parts // threads) * threads
