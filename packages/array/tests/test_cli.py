@@ -162,7 +162,7 @@ def test_what_is_wrong_is_said(file: str, args: list[str], message: str) -> None
 
 def test_commands_that_are_not_there() -> None:
     """An unknown command is a usage error."""
-    assert call("tune").exit_code == 2
+    assert call("tuna").exit_code == 2
     assert call("--help").exit_code == 0
 
 

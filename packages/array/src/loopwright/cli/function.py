@@ -42,7 +42,7 @@ def compile_function(
     arguments = parse_arguments(function, args)
     given = [Array(empty_buffer(a.dtype, a.shape, device), device) for a in arguments]
     with _options(schedule, opts):
-        found = kernels(*_results(function, arguments, given), device=device)
+        found = kernels(*call_function(function, arguments, given), device=device)
     paths = _paths(output, len(found)) if output else []
     for path, kernel in zip(paths, found, strict=False):
         write_file(path, kernel.source)
@@ -83,7 +83,7 @@ def run_function(
     host = [random_array(a, rng) for a in arguments]
     given = [Array(new_buffer(h, device), device) for h in host]
     with _options(schedule, opts):
-        nodes = [r._uop for r in _results(function, arguments, given)]
+        nodes = [r._uop for r in call_function(function, arguments, given)]
         values, timed = run_timed(nodes, device)
     rows = [
         [
@@ -123,9 +123,10 @@ def _by_name(function: Callable[..., Any], arguments: Sequence[Argument]) -> Cal
     return lambda *values: function(**dict(zip(names, values, strict=True)))
 
 
-def _results(
+def call_function(
     function: Callable[..., Any], arguments: Sequence[Argument], given: Sequence[Array]
 ) -> list[Array]:
+    """What a function gives for these arguments. Raises ArgumentError for other than arrays."""
     result = _by_name(function, arguments)(*given)
     results = list(result) if isinstance(result, (tuple, list)) else [result]
     for r in results:

@@ -160,6 +160,45 @@ def run(
     _exit(run_function(function, args, device, schedule, opts, seed, not no_check, out))
 
 
+@program.command()
+@click.argument("function", metavar="[FILE.py:FUNC]", required=False)
+@click.option(
+    "--arg",
+    "args",
+    multiple=True,
+    metavar="NAME=DTYPE[SHAPE]",
+    help="An argument, such as x=f32[1024,1024]; once for each.",
+)
+@click.option("--device", help="Such as cpu; default: the best there is.")
+@click.option("--beam", type=click.IntRange(1), default=4, show_default=True, help="Kept a step.")
+@click.option(
+    "--budget",
+    "budget_s",
+    type=click.FloatRange(0, min_open=True),
+    default=30.0,
+    show_default=True,
+    help="Seconds for each kernel.",
+)
+@click.option("--export", type=click.Path(dir_okay=False), help="Write all results here.")
+@click.option("--import", "import_", type=click.Path(dir_okay=False), help="Take results in first.")
+@json_option
+def tune(
+    function: str | None,
+    args: tuple[str, ...],
+    device: str | None,
+    beam: int,
+    budget_s: float,
+    export: str | None,
+    import_: str | None,
+    as_json: bool,
+) -> None:
+    """Search for the fastest schedules and keep them. Ctrl-C keeps the best so far."""
+    from loopwright.cli.tune import tune_function
+
+    out = Output(as_json)
+    _exit(tune_function(function, args, device, beam, budget_s, export, import_, out))
+
+
 @program.group()
 def cache() -> None:
     """The compiled kernels kept on disk."""

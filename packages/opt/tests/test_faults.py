@@ -1,0 +1,88 @@
+"""Candidates that crash, hang, miscompute or take all memory, planted by a plugin."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import bodies
+import faults
+import pytest
+
+from loopwright_core import pipeline
+from loopwright_core.plugin import loader
+from loopwright_core.plugin.device import Device
+from loopwright_core.plugin.loader import registry
+from loopwright_opt import portable
+from loopwright_opt.search import Search
+from loopwright_opt.worker import Limits, Task, Worker
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Device]:
+    """The device with planted failures, here and in every worker."""
+    device = registry().device("cpu")
+    if device.state()[0] != "ready":
+        pytest.skip(device.state()[1])
+    kept, path = os.environ.get("PYTHONPATH"), list(sys.path)
+    before = loader.registry()
+    with pytest.MonkeyPatch.context() as patch:
+        faults.install(tmp_path_factory.mktemp("plugin"))
+        importlib.invalidate_caches()
+        fresh = loader.Registry()
+        patch.setattr(loader, "_registry", fresh)
+        yield fresh.device("faulty")
+    assert loader.registry() is before
+    sys.path[:] = path
+    if kept is None:
+        del os.environ["PYTHONPATH"]
+    else:
+        os.environ["PYTHONPATH"] = kept
+
+
+@pytest.mark.parametrize(
+    ("tile", "problem"),
+    [
+        (64, "ended by SIGSEGV"),
+        (32, "no answer within"),
+        (16, "wrong numbers"),
+        (128, "out of memory"),
+        (48, "wrote behind the end of C"),
+        (96, "no answer within"),
+    ],
+)
+def test_each_planted_failure_costs_one_candidate(
+    faulty: Device, tmp_path: Path, tile: int, problem: str
+) -> None:
+    """It is told what went wrong, and the worker does the next task well."""
+    kernel = bodies.add(1 << 16)
+    expected = str(tmp_path / "expected")
+
+    def attempt(worker: Worker, *steps: str) -> str:
+        task = Task(portable.dump(kernel), steps, "faulty", faulty.target.key, expected)
+        compiled = worker.perform(task, 2.0 if tile == 96 else 10.0)
+        if compiled.binary is None:
+            return compiled.problem
+        return worker.perform(replace(task, binary=compiled.binary), 1.5).problem
+
+    with Worker() as worker:
+        assert attempt(worker) == ""
+        assert problem in attempt(worker, f"TILE i {tile}")
+        assert attempt(worker, "VECTOR i 4") == ""
+
+
+def test_a_search_survives_what_is_planted(faulty: Device) -> None:
+    """Crashes, endless loops and wrong numbers rank first and are tried; none of them wins."""
+    kernel = bodies.add(1 << 16)
+    limits = Limits(compile_s=2.0, run_s=0.5)
+    found = Search(kernel, faulty, beam=2, budget_s=8.0, limits=limits).run()
+    assert found.n_failed >= 3
+    assert any("SIGSEGV" in p for p in found.problems)
+    assert any("no answer" in p for p in found.problems)
+    assert "wrong numbers" in found.problems
+    winner = faulty.render(pipeline.lower(found.kernel, faulty.target))
+    assert not faults.fault(winner)
