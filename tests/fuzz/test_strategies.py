@@ -16,6 +16,7 @@ import pytest
 from asts import buffer, expand, keep, op, permute, reduce, reshape, scan, sink
 
 from loopwright_core.ir.ops import Op
+from loopwright_core.ir.shape import shape_of
 from loopwright_core.ir.spec import verify_program
 from loopwright_core.ir.uop import UOp
 from loopwright_core.kernel.kernel import Kernel
@@ -109,6 +110,27 @@ def running(rng: random.Random) -> UOp:
     return sink((buffer(1, m, n), scan(buffer(0, m, n), "add", rng.randrange(2))))
 
 
+def nested(rng: random.Random) -> UOp:
+    """A reduce over the elements of a matrix product, along either axis or both."""
+    m, n, k = sizes(rng, 3)
+    value = asts.product(buffer(0, m, k), buffer(1, k, n))
+    axis = rng.randrange(3)
+    if axis == 2:
+        return sink((buffer(2), reduce(value, "max", 0, 1)))
+    return sink((buffer(2, (m, n)[1 - axis]), reduce(value, "max", axis)))
+
+
+def pooling(rng: random.Random) -> UOp:
+    """The largest of a window, or of every second element backwards."""
+    high, wide, size = rng.choice((8, 17)), rng.choice((20, 33, 67)), rng.choice((2, 3))
+    x = buffer(0, 3, high, wide)
+    if rng.random() < 0.3:
+        x = asts.flip(x, 2)
+    tiles = asts.window(asts.window(x, 1, size, rng.choice((1, 2))), 2, size, rng.choice((1, 2)))
+    _, oh, ow, _, _ = shape_of(tiles)
+    return sink((buffer(1, 3, oh, ow), reduce(tiles, rng.choice(("max", "add")), 3, 4)))
+
+
 KINDS: dict[str, Callable[[random.Random], UOp]] = {
     "product": product,
     "vector product": vector_product,
@@ -118,6 +140,8 @@ KINDS: dict[str, Callable[[random.Random], UOp]] = {
     "stream": stream,
     "convolution": convolution,
     "running": running,
+    "nested": nested,
+    "pooling": pooling,
 }
 
 

@@ -28,9 +28,11 @@ def stores(facts: Facts) -> list[Access]:
 
 
 def inner_first(kernel: Kernel, statement: Statement) -> list[str]:
-    """A statement's dims: output dims before reduce dims, inner before outer."""
+    """A statement's dims, inner before outer: output dims, those that another reduce binds, then
+    its own."""
     names = [d.name for d in reversed(kernel.dims)]
-    free = [n for n in names if n in statement.free and not kernel.dim(n).is_reduce]
+    free = [n for n in names if n in statement.free]
+    free.sort(key=lambda n: kernel.dim(n).is_reduce)
     return free + [n for n in names if n in statement.bound]
 
 
