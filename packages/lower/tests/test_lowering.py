@@ -128,6 +128,23 @@ def test_partial_sums_live_in_the_output() -> None:
     assert all(u.op is not Op.DEFINE_LOCAL for u in program.phases[0].uops)
 
 
+@pytest.mark.parametrize("lanes", [0, 4])
+def test_epilogue_of_partial_sums(lanes: int) -> None:
+    """What follows a reduce is applied to the whole sum, once, on the last visit of its output."""
+    x = asts.buffer(0, 9, 6)
+    total = asts.op(Op.MUL, asts.reduce(x, "add", 0), const(0.5, dt.float32))
+    squared = asts.op(Op.ADD, asts.op(Op.MUL, total, total), total)
+    ast = asts.sink((asts.buffer(1, 6), squared))
+    (reduced,) = [d.name for d in index(ast).dims if d.is_reduce]
+    steps = [(f"{reduced}/1", 4, None)]
+    if lanes:
+        steps += [("i/1", lanes, VECTOR)]
+    schedule = cut(index(ast).schedule, *steps)
+    inner = f"i/{lanes}" if lanes else "i/1"
+    program = agree(ast, order(schedule, f"{reduced}/4", inner, f"{reduced}/1"))
+    assert all(u.op is not Op.DEFINE_LOCAL for u in program.phases[0].uops)
+
+
 @pytest.mark.parametrize("at", ["", "i/1"])
 @pytest.mark.parametrize("lanes", [0, 4])
 def test_kept_value(at: str, lanes: int) -> None:

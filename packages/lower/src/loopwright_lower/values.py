@@ -52,12 +52,19 @@ class Values:
     def evaluate(
         self, statement: Statement, offsets: Offsets, known: dict[UOp, UOp] | None = None
     ) -> dict[UOp, UOp]:
-        """Values of the statement's nodes at a coordinate; `known` are given."""
+        """Values of the statement's nodes at a coordinate; `known` are given, and what follows
+        from them is not remembered: it holds for this call alone."""
         vector = self.vector_dim(statement)
         values: dict[UOp, UOp] = dict(known or {})
+        given = set(values)
         facts, memo, open_nodes = self.facts, self._memo, self.builder.depth_of
         for node in statement.order:
             if node in values:
+                continue
+            if given and not given.isdisjoint(node.src):
+                given.add(node)
+                lanes_of = vector if vector in facts.free(node) else None
+                values[node] = self._node(node, values, offsets, lanes_of)
                 continue
             names = facts.free(node)
             key = (node, self.free_key(names, offsets), self.indices.bindings(names))
