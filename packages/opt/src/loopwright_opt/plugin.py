@@ -8,7 +8,6 @@ from loopwright_core.kernel.options import Options
 from loopwright_core.plugin import hookimpl
 from loopwright_core.plugin.target import Target
 from loopwright_opt.apply import apply_all
-from loopwright_opt.beam import tune
 from loopwright_opt.cost import predict
 from loopwright_opt.strategies.choice import propose
 from loopwright_opt.text import parse
@@ -29,6 +28,8 @@ def loopwright_schedule(kernel: Kernel, target: Target, options: Options) -> Ker
     if options.schedule == "heuristic":
         return propose(kernel, target).kernel
     if options.schedule == "beam":
+        from loopwright_opt.beam import tune  # processes and pools: no other road needs them
+
         return tune(kernel, target, options)
     what = f"schedule={options.schedule!r} is not known"
     fail(OptError, what, fix='Use "none", "heuristic" or "beam"')

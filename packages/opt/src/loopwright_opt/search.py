@@ -38,7 +38,7 @@ N_OF_CLASS = 2
 MAX_ELEMENTS = 64
 MAX_COST_RATIO = 1000.0
 # Kept of the budget for checking the winner: seconds, and the share of a small budget.
-_SETTLE_S = 4.0
+_SETTLE_S = 6.0
 _SETTLE_SHARE = 0.2
 _TIMED_S = 0.05
 
