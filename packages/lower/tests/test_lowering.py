@@ -14,7 +14,7 @@ from loopwright_core.errors import LoweringError, OptError
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.spec import verify_program
-from loopwright_core.ir.uop import Extent, UOp, Variable
+from loopwright_core.ir.uop import Extent, UOp, Variable, const
 from loopwright_core.kernel.dims import AxisKind
 from loopwright_core.kernel.schedule import Stage
 from loopwright_core.oracle.program import run_program
