@@ -346,4 +346,6 @@ def _as_index(value: UOp) -> UOp:
         lo, hi = integer.bounds(value.src[0])
         if value.dtype.is_int and value.dtype.min <= lo and hi <= value.dtype.max:
             return value.src[0]
+    if value.dtype is dt.uint64:  # what no index holds must not come out negative
+        value = UOp(Op.MIN, dt.uint64, (value, const(dt.int64.max, dt.uint64)))
     return UOp(Op.CAST, dt.index, (value,))

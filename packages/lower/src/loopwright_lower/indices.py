@@ -31,6 +31,8 @@ class Indices:
         self, builder: Builder, dims: dict[str, DimState], free: Callable[[UOp], tuple[str, ...]]
     ) -> None:
         self.builder, self.dims, self.free = builder, dims, free
+        # (reduce or scan, its item, offsets, vector) -> its value here; set by who computes values
+        self.result: Callable[[UOp, int, Offsets, str | None], UOp]
         self.loops: dict[UOp, UOp] = {}  # index-typed loop variable -> the program's
         self._affine: dict[UOp, integer.Affine] = {}
         self._bases: dict[tuple[UOp, tuple[int, ...]], UOp] = {}
@@ -78,9 +80,19 @@ class Indices:
                 name = node.arg.name
                 mapping[node] = self.dims[name].position(offsets.get(name, 0), name == vector)
             elif _is_value_cast(node):
-                value = values[node.src[0]] if node.src[0].op is not Op.CONST else node.src[0]
+                value = self._value(node.src[0], offsets, values, vector)
                 mapping[node] = UOp(Op.CAST, dt.index, (value,))
         return integer.substitute(expr, mapping)
+
+    def _value(
+        self, node: UOp, offsets: Offsets, values: dict[UOp, UOp], vector: str | None
+    ) -> UOp:
+        """The value that index arithmetic reads, emitted."""
+        if node.op is Op.CONST:
+            return node
+        if node.op in (Op.REDUCE, Op.SCAN) and node not in values:
+            return self.result(node, 0, offsets, vector if vector in self.free(node) else None)
+        return values[node]
 
     def _general(self, expr: UOp, vector: str | None) -> Place:
         lanes = self.dims[vector].lanes if vector else 1

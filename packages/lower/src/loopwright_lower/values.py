@@ -30,6 +30,7 @@ class Values:
     ) -> None:
         self.builder, self.indices, self.memory = builder, indices, memory
         self.dims, self.facts = dims, facts
+        indices.result = self.result
         self._memo: dict[tuple[UOp, tuple[int, ...], tuple[int, ...]], UOp] = {}
         self._flat: dict[UOp, UOp] = {}
         self.finals: dict[UOp, Finals] = {}  # reduce -> its values by free offsets

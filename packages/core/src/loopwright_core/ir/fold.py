@@ -108,6 +108,8 @@ _PRECISION = {
 def _cast_cast(root: UOp, x: UOp) -> UOp | None:
     """cast(cast(x, b), c) --> cast(x, c)  where b holds x, or b and c are integers, c no wider"""
     a, b, c = x.dtype.scalar, root.src[0].dtype.scalar, root.dtype.scalar
+    if a.is_bool and c.kind == "index":  # cast(bool, index) is a condition, this is a value
+        return None
     if holds(b, a):
         # float to integer saturates where integer to integer wraps
         if b.is_float and not a.is_float and c.is_int and not holds(c, a):
