@@ -181,13 +181,14 @@ def measure_limits(device: str) -> Limits:
 def _arithmetic_limit(device: str) -> float:
     target = registry().device(device).target
     lanes = max(target.lanes(dt.float32), default=1)
-    n_blocks, n_rows, n_steps, n_columns = 64, 6, 256, 2 * lanes
+    n_blocks, n_rows, n_steps, n_columns = 256, 6, 256, 2 * lanes
     a = np.ones((n_blocks, n_rows, n_steps), np.float32)
     b = np.ones((n_steps, n_columns), np.float32)
     product = Array(new_buffer(a, device), device) @ Array(new_buffer(b, device), device)
     best = 0.0
     # The whole tile of outputs in registers, by hand; where it is refused, the usual schedule.
-    for opts in ([f"UPCAST i {n_rows}", f"VECTOR j {lanes}", f"UPCAST j/{lanes} 0"], None):
+    tile = [f"UPCAST i {n_rows}", f"VECTOR j {lanes}", f"UPCAST j/{lanes} 0"]
+    for opts in ([*tile, f"THREAD i/{n_rows} {target.threads}"], tile, None):
         try:
             with options(opts=opts):
                 _, timed = run_timed([product._uop], device, n=30)
