@@ -119,9 +119,11 @@ class Array(Methods, Operators):
         """The same values on another device; computed first where that is another one."""
         if stream is not None:
             fail(ArgumentError, "to_device takes no stream", fix="leave it None")
+        if isinstance(device, str) and device == self._device:
+            return self
+        device = as_device(device)
         if device == self._device:
             return self
-        as_device(device)
         from loopwright.memory import new_buffer
 
         return Array(new_buffer(self.numpy(), device, copy=True), device)
@@ -211,6 +213,19 @@ class Array(Methods, Operators):
         from loopwright.api.assignment import put
 
         self._uop = put(self, key, value)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self.size == 1 else format(str(self), spec)
+
+    def __reduce__(self) -> Any:
+        """Copied and pickled as computed values on a device of that name."""
+        return from_host, (self.numpy(), self._device, True)
+
+    def __copy__(self) -> Array:
+        return Array(self._uop, self._device)
+
+    def __deepcopy__(self, memo: Any) -> Array:
+        return Array(self._uop, self._device)  # the value itself never changes
 
     def __repr__(self) -> str:
         if self._uop.op is Op.BUFFER or graph.scalar(self._uop) is not None:

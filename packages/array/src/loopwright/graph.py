@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from loopwright_core.errors import ConstantRangeError, fail
+from loopwright_core.errors import ConstantRangeError, ShapeError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.combine import COMBINES
 from loopwright_core.ir.dtype import DType
@@ -76,8 +76,21 @@ def scalar(node: UOp) -> UOp | None:
     return node if node.op is Op.CONST else None
 
 
+MAX_AXES = 64  # NumPy's
+_MAX_BYTES = 2**63 - 1
+
+
+def limit(sizes: Shape, dtype: DType) -> None:
+    """Raise ShapeError for what no array can be: too many axes, more bytes than can be counted."""
+    if len(sizes) > MAX_AXES:
+        fail(ShapeError, f"{len(sizes)} axes are too many", fix=f"an array has at most {MAX_AXES}")
+    if math.prod([n for n in sizes if n]) * dtype.itemsize > _MAX_BYTES:
+        fail(ShapeError, f"an array of shape {sizes} is too big", fix="make its sizes smaller")
+
+
 def full(sizes: Shape, node: UOp) -> UOp:
     """A node of shape () repeated over a shape."""
+    limit(sizes, node.dtype)
     if not sizes:
         return node
     return UOp(
@@ -145,6 +158,8 @@ def reshape(node: UOp, sizes: Shape) -> UOp:
     value = scalar(node)
     if value is not None:
         return full(sizes, value)
+    if len(sizes) > MAX_AXES:
+        limit(sizes, node.dtype)
     while node.op is Op.RESHAPE:
         node = node.src[0]
     return node if shape(node) == sizes else UOp(Op.RESHAPE, node.dtype, (node,), sizes)
@@ -158,6 +173,7 @@ def expand(node: UOp, sizes: Shape) -> UOp:
     value = scalar(node)
     if value is not None or 0 in sizes:
         return full(sizes, value if value is not None else const(0, node.dtype))
+    limit(sizes, node.dtype)
     lifted = reshape(node, (1,) * (len(sizes) - len(old)) + old)
     if shape(lifted) == sizes:
         return lifted
@@ -211,6 +227,7 @@ def pad(node: UOp, widths: Sequence[tuple[int, int]], fill: UOp) -> UOp:
     sizes = tuple([n + lo + hi for n, (lo, hi) in zip(old, widths, strict=True)])
     if 0 in old or 0 in sizes or scalar(node) is fill:
         return full(sizes, fill)
+    limit(sizes, node.dtype)
     return UOp(Op.PAD, node.dtype, (node, fill), widths)
 
 
@@ -226,6 +243,7 @@ def window(node: UOp, axis: int, size: int, stride: int = 1, dilation: int = 1) 
 
 def iota(sizes: Shape, axis: int, dtype: DType = dt.int64) -> UOp:
     """The index along an axis."""
+    limit(sizes, dtype)
     return empty(sizes, dtype) if 0 in sizes else UOp(Op.IOTA, dtype, (), (sizes, axis))
 
 
@@ -234,6 +252,7 @@ def gather(node: UOp, indices: UOp, axis: int) -> UOp:
     old, picked = shape(node), shape(indices)
     sizes = old[:axis] + picked + old[axis + 1 :]
     value = scalar(node)
+    limit(sizes, node.dtype)
     if 0 in sizes or 0 in old:
         return empty(sizes, node.dtype)
     if value is not None and value.arg == 0:
@@ -268,6 +287,7 @@ def concat(nodes: Sequence[UOp], axis: int) -> UOp:
     sizes[axis] = sum(shape(n)[axis] for n in nodes)
     if 0 in sizes:
         return empty(tuple(sizes), nodes[0].dtype)
+    limit(tuple(sizes), nodes[0].dtype)
     parts = tuple([n for n in nodes if shape(n)[axis]])
     return parts[0] if len(parts) == 1 else UOp(Op.CONCAT, parts[0].dtype, parts, axis)
 

@@ -95,6 +95,8 @@ def kernels(*arrays: Array, device: str | None = None) -> list[KernelView]:
         if not isinstance(array, ArrayClass):
             fail(ArgumentTypeError, f"kernels() takes arrays, not {type(array).__name__}")
     by_device: dict[str, list[Any]] = {}
+    if device is not None and not isinstance(device, str):
+        fail(ArgumentTypeError, f"a device is a text like 'cpu', got {device!r}", where="kernels()")
     for array in arrays:
         by_device.setdefault(device or array._device, []).append(array._uop)
     views: list[KernelView] = []

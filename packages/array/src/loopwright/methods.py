@@ -24,7 +24,7 @@ class Methods:
         return api.manipulation.reshape(self, sizes)
 
     def transpose(self, *axes: Any) -> Array:
-        if not axes or axes == (None,):
+        if not axes or (len(axes) == 1 and axes[0] is None):
             return self.T  # type: ignore[attr-defined,no-any-return]  # of the Array
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
         return api.manipulation.permute_dims(self, order)

@@ -47,7 +47,7 @@ def changed(base: Options, changes: Mapping[str, Any]) -> Options:
         if name == "opts":
             values |= _opts(value)
         elif name in _CHOICES:
-            if value not in _CHOICES[name]:
+            if not isinstance(value, str) or value not in _CHOICES[name]:
                 _refuse(name, value, "one of " + ", ".join(map(repr, _CHOICES[name])))
             values[name] = value
         elif name in _FLAGS:

@@ -33,8 +33,10 @@ def as_dtype(what: Any, where: str = "dtype") -> DType:
     if isinstance(what, str) and what in dt.BY_NAME:
         return as_dtype(dt.BY_NAME[what], where)
     try:
+        if isinstance(what, Array):
+            raise TypeError
         found = np.dtype(what)
-    except TypeError:
+    except (TypeError, ValueError):
         fail(DTypeError, f"{what!r} names no dtype", where=where, fix=f"use one of {_NAMES}")
     dtype = dt.from_numpy(found.newbyteorder("=") if found.byteorder == ">" else found)
     if dtype is None:

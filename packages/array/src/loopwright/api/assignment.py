@@ -19,7 +19,7 @@ from loopwright.api.indexing import (
 )
 from loopwright.array import Array, from_host
 from loopwright.promotion import is_weak, joint_device
-from loopwright_core.errors import OutOfBoundsError, ShapeError, fail
+from loopwright_core.errors import ArgumentTypeError, OutOfBoundsError, ShapeError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.uop import UOp, const
 
@@ -106,8 +106,9 @@ def _put_advanced(x: Array, parts: list[Any], new: Array) -> UOp:
             lifted = graph.reshape(mask._uop, (*mask.shape, *[1] * len(rest)))
             return graph.where(graph.expand(lifted, x.shape), graph.expand(value, x.shape), x._uop)
     copy = x.numpy().copy()
+    is_lined_up = not any(part is None for part in parts)
     for axis, part in enumerate(parts):
-        if isinstance(part, (list, np.ndarray)) and not is_bool(part) and None not in parts:
+        if isinstance(part, (list, np.ndarray)) and not is_bool(part) and is_lined_up:
             checked_index(part, x.shape[axis], axis)
     key = tuple([p.numpy() if isinstance(p, Array) else p for p in parts])
     try:
@@ -116,4 +117,6 @@ def _put_advanced(x: Array, parts: list[Any], new: Array) -> UOp:
         fail(OutOfBoundsError, str(error), where="x[...] = v")
     except ValueError as error:
         fail(ShapeError, str(error), where="x[...] = v")
+    except TypeError as error:
+        fail(ArgumentTypeError, str(error), where="x[...] = v")
     return from_host(copy, x.device, False)._uop

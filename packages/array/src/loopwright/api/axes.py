@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import numpy as np
+
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, AxisError, fail
 
 
@@ -39,6 +41,6 @@ def many_axes(axis: Any, n_axes: int, where: str) -> tuple[int, ...]:
 
 def reduced_axes(axis: Any, n_axes: int, where: str) -> tuple[int, ...]:
     """As `many_axes`; a 0-d array has axis 0 here, as NumPy's reductions see it."""
-    if n_axes == 0 and axis in (0, -1):
+    if n_axes == 0 and isinstance(axis, (int, np.integer)) and axis in (0, -1):
         return ()
     return many_axes(axis, n_axes, where)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
 from loopwright import graph
+from loopwright.api.arguments import flag, integer, integers
 from loopwright.api.dtypes import astype, broadcast_arrays, operand
 from loopwright.array import Array, as_device, asarray_like, from_host, host_values
 from loopwright.promotion import as_dtype, is_weak, weak_kind
@@ -32,6 +32,7 @@ def asarray(
     Raises DTypeError for complex, text and objects, ConstantRangeError for an int out of range.
     """
     wanted = None if dtype is None else as_dtype(dtype, "asarray")
+    copy = None if copy is None else flag(copy, "copy", "asarray")
     if isinstance(obj, Array):
         return _from_array(obj, wanted, device, copy)
     if is_weak(obj):
@@ -61,8 +62,8 @@ def _from_array(x: Array, dtype: DType | None, device: str | None, copy: bool | 
         if copy is False:
             fail(ArgumentError, f"{x.dtype} to {dtype} needs a copy", where="asarray")
         x = astype(x, dtype)
-    if device is not None and device != x.device:
-        return x.to_device(device)
+    if device is not None:
+        x = x.to_device(device)
     if copy:
         return from_host(x.numpy(), x.device, True)
     return x
@@ -110,19 +111,21 @@ def _holds_arrays(obj: Any) -> bool:
 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
     """An array over the memory of any object that speaks DLPack."""
+    copy = None if copy is None else flag(copy, "copy", "from_dlpack")
     if isinstance(x, Array):
         return _from_array(x, None, device, copy)
-    return from_host(np.from_dlpack(x), device, copy)
+    if not hasattr(x, "__dlpack__"):
+        fail(ArgumentTypeError, f"{type(x).__name__} does not speak DLPack", where="from_dlpack")
+    try:
+        values = np.from_dlpack(x)
+    except (TypeError, ValueError, AttributeError, BufferError, RuntimeError) as error:
+        fail(ArgumentTypeError, f"NumPy cannot take this: {error}", where="from_dlpack")
+    return from_host(values, device, copy)
 
 
 def as_shape(shape: Any, where: str) -> tuple[int, ...]:
     """A shape given as an int or a sequence of ints. Raises ShapeError for negative sizes."""
-    if isinstance(shape, (int, np.integer)):
-        shape = (shape,)
-    try:
-        sizes = tuple([operator.index(n) for n in shape])
-    except TypeError:
-        fail(ArgumentTypeError, f"a shape is made of ints, got {shape!r}", where=where)
+    sizes = integers(shape, "a shape", where)
     if any(n < 0 for n in sizes):
         fail(ShapeError, f"shape {sizes} has a negative size", where=where)
     return sizes
@@ -230,6 +233,9 @@ def arange(
     """The numbers from start, step apart, before stop; int64 where all three are ints."""
     first, last = (0, start) if stop is None else (start, stop)
     first, last, by = [_number(v, "arange") for v in (first, last, step)]
+    for name, value in (("start", first), ("stop", last), ("step", by)):
+        if not math.isfinite(value):
+            fail(ArgumentError, f"{name} is {value}", where="arange", fix="give a finite number")
     if by == 0:
         fail(ArgumentError, "a step of 0 never ends", where="arange")
     is_whole = all(isinstance(v, int) for v in (first, last, by))
@@ -239,7 +245,10 @@ def arange(
     if is_whole:
         n = -((first - last) // by)
     else:
-        n = math.ceil((last - first) / by)
+        steps = (last - first) / by
+        if not math.isfinite(steps):
+            fail(ShapeError, f"{first} to {last} in steps of {by} never ends", where="arange")
+        n = math.ceil(steps)
     n = max(int(n), 0)
     if found.is_int and is_whole:
         return _affine(n, first, by, found, device)
@@ -266,6 +275,7 @@ def linspace(
     """`num` numbers evenly apart from start to stop, computed in float64."""
     first, last = [float(_number(v, "linspace")) for v in (start, stop)]
     found = dt.float64 if dtype is None else as_dtype(dtype, "linspace")
+    num = integer(num, "num", "linspace")
     if num < 0:
         fail(ArgumentError, f"num={num} is negative", where="linspace")
     parts = num - 1 if endpoint else num
@@ -302,7 +312,7 @@ def eye(
     """Ones on the k-th diagonal, zeros elsewhere."""
     rows, columns = as_shape((n_rows, n_rows if n_cols is None else n_cols), "eye")
     found = dt.float64 if dtype is None else as_dtype(dtype, "eye")
-    node = graph.cast(_below(rows, columns, operator.index(k), Op.CMPEQ), found)
+    node = graph.cast(_below(rows, columns, integer(k, "k", "eye"), Op.CMPEQ), found)
     return Array(node, as_device(device))
 
 
@@ -310,7 +320,7 @@ def _triangle(name: str, x: Any, k: int, upper: bool) -> Array:
     x = operand(name, x)
     if x.ndim < 2:
         fail(ShapeError, f"{name} takes two axes or more, got shape {x.shape}")
-    k = operator.index(k)
+    k = integer(k, "k", name)
     below = _below(x.shape[-2], x.shape[-1], k if upper else k + 1, Op.CMPLT)
     below = graph.expand(below, x.shape)
     zero = const(0, x.dtype)
@@ -330,7 +340,7 @@ def triu(x: Any, /, *, k: int = 0) -> Array:
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Array]:
     """One-dimensional coordinates as a grid of each."""
-    if indexing not in ("xy", "ij"):
+    if not isinstance(indexing, str) or indexing not in ("xy", "ij"):
         fail(ArgumentError, f"indexing={indexing!r}", where="meshgrid", fix="use 'xy' or 'ij'")
     found = [operand("meshgrid", x) for x in arrays]
     n = len(found)

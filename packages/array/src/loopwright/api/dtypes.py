@@ -9,9 +9,10 @@ import ml_dtypes
 import numpy as np
 
 from loopwright import graph
+from loopwright.api.arguments import integers
 from loopwright.array import Array
 from loopwright.promotion import as_dtype, check, common, joint_device, joint_shape
-from loopwright_core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, fail
+from loopwright_core.errors import ArgumentError, DTypeError, ShapeError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
 
@@ -132,11 +133,7 @@ def iinfo(type: Any, /) -> IntInfo:
 def broadcast_to(x: Any, /, shape: tuple[int, ...]) -> Array:
     """The array repeated to a shape, without a copy."""
     x = operand("broadcast_to", x)
-    sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    for n in sizes:
-        if not isinstance(n, (int, np.integer)):
-            fail(ArgumentTypeError, f"a shape is made of ints, got {n!r}", where="broadcast_to")
-    sizes = tuple([int(n) for n in sizes])
+    sizes = integers(shape, "a shape", "broadcast_to")
     if joint_shape("broadcast_to", [x.shape, sizes]) != sizes:
         fail(
             ShapeError,
@@ -158,4 +155,5 @@ def broadcast_arrays(*arrays: Any) -> list[Array]:
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The common shape of several shapes."""
-    return joint_shape("broadcast_shapes", [tuple(s) for s in shapes]) if shapes else ()
+    found = [integers(s, "a shape", "broadcast_shapes") for s in shapes]
+    return joint_shape("broadcast_shapes", found) if found else ()

@@ -11,7 +11,7 @@ import numpy as np
 from loopwright import graph
 from loopwright.api.axes import one_axis
 from loopwright.api.dtypes import operand
-from loopwright.array import Array
+from loopwright.array import Array, host_values
 from loopwright.promotion import joint_device, joint_shape
 from loopwright_core.errors import (
     ArgumentError,
@@ -209,10 +209,11 @@ def _expand_masks(parts: list[Any]) -> list[Any]:
 
 def checked_index(part: Any, n: int, axis: int) -> Array:
     """An index array; where its values are known now, they are checked against the axis."""
-    known = part if isinstance(part, (np.ndarray, list)) else None
-    if known is not None:
-        values = np.asarray(known)
-        if values.size:
+    if isinstance(part, list):
+        part = host_values(part, "an index") if part else np.zeros(0, np.int64)
+    if isinstance(part, np.ndarray):
+        values = part
+        if values.size and values.dtype.kind in "iu":
             for value in (int(values.min()), int(values.max())):
                 _integer(value, n, axis)
     elif isinstance(part, Array):
@@ -258,6 +259,8 @@ def joint_gather(line: UOp, indices: list[UOp], extents: list[int]) -> UOp:
     outside: UOp = const(False, dt.bool_)
     for node, extent in zip(indices, extents, strict=True):
         n, last = const(extent, dt.int64), const(extent - 1, dt.int64)
+        if node.dtype is dt.uint64:  # what no int64 holds is outside, not negative
+            node = graph.alu(Op.MIN, node, const(dt.int64.max, dt.uint64))
         at = inside = graph.cast(node, dt.int64)
         if node.op is not Op.IOTA:
             at = graph.where(graph.alu(Op.CMPLT, at, zero), graph.alu(Op.ADD, at, n), at)

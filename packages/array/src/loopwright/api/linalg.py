@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from loopwright import graph
 from loopwright.api.axes import many_axes, one_axis
 from loopwright.api.dtypes import operand
 from loopwright.array import Array
 from loopwright.promotion import accumulator, check, common, joint_device, joint_shape
-from loopwright_core.errors import ShapeError, fail
+from loopwright_core.errors import ArgumentTypeError, ShapeError, fail
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
@@ -86,10 +88,18 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Array:
     """Products summed over pairs of axes: a count (last of x1, first of x2) or two lists."""
     a, b, dtype, device = _pair("tensordot", x1, x2)
-    if isinstance(axes, int):
+    if isinstance(axes, (int, np.integer)):
+        axes = int(axes)
         if not 0 <= axes <= min(a.ndim, b.ndim):
             fail(ShapeError, f"tensordot over {axes} axes of shapes {a.shape} and {b.shape}")
         first, second = tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes))
+    elif not isinstance(axes, (tuple, list)) or len(axes) != 2:
+        fail(
+            ArgumentTypeError,
+            f"axes is a count or a pair, got {axes!r}",
+            where="tensordot",
+            fix="give how many axes, or (axes of the first, axes of the second)",
+        )
     else:
         first = many_axes(axes[0], a.ndim, "tensordot")
         second = many_axes(axes[1], b.ndim, "tensordot")

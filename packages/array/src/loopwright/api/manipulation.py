@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from loopwright import graph
+from loopwright.api.arguments import integer, integers
 from loopwright.api.axes import many_axes, one_axis
 from loopwright.api.dtypes import operand
-from loopwright.array import Array
+from loopwright.array import Array, host_values
 from loopwright.promotion import common, joint_device
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, ShapeError, fail
 from loopwright_core.ir.uop import UOp
@@ -27,11 +28,8 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Array:
 
 def resolve_shape(old: tuple[int, ...], shape: Any) -> tuple[int, ...]:
     """The new shape with its -1 filled in. Raises ShapeError where the counts differ."""
-    given = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    try:
-        sizes = [operator.index(n) for n in given]
-    except TypeError:
-        fail(ArgumentTypeError, f"a shape is made of ints, got {shape!r}", where="reshape")
+    given = integers(shape, "a shape", "reshape")
+    sizes = list(given)
     n = math.prod(old)
     if sizes.count(-1) == 1:
         place = sizes.index(-1)
@@ -41,7 +39,7 @@ def resolve_shape(old: tuple[int, ...], shape: Any) -> tuple[int, ...]:
     if any(s < 0 for s in sizes) or math.prod(sizes) != n:
         fail(
             ShapeError,
-            f"cannot reshape {old}, {n} elements, to {tuple(given)}",
+            f"cannot reshape {old}, {n} elements, to {given}",
             where="reshape",
             fix="the products of the sizes must be equal, with at most one -1",
         )
@@ -51,11 +49,12 @@ def resolve_shape(old: tuple[int, ...], shape: Any) -> tuple[int, ...]:
 def permute_dims(x: Any, /, axes: Sequence[int]) -> Array:
     """The axes in another order."""
     x = operand("permute_dims", x)
-    order = many_axes(tuple(axes), x.ndim, "permute_dims")
+    axes = integers(axes, "axes", "permute_dims")
+    order = many_axes(axes, x.ndim, "permute_dims")
     if len(order) != x.ndim:
         fail(
             ArgumentError,
-            f"axes {tuple(axes)} do not name all {x.ndim} axes",
+            f"axes {axes} do not name all {x.ndim} axes",
             where="permute_dims",
             fix="name every axis once",
         )
@@ -180,7 +179,7 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Array:
         fail(ArgumentError, f"{len(shifts)} shifts for {len(given)} axes", where="roll")
     node = x._uop
     for a, by in zip(given, shifts, strict=True):
-        node = _rolled(node, one_axis(a, x.ndim, "roll"), operator.index(by))
+        node = _rolled(node, one_axis(a, x.ndim, "roll"), integer(by, "a shift", "roll"))
     return Array(node, x.device)
 
 
@@ -205,7 +204,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Array:
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     place = one_axis(axis, x.ndim, "repeat")
-    counts = np.asarray(repeats)
+    counts = host_values(repeats, "repeat")
     n = x.shape[place]
     if counts.dtype.kind not in "iu" or (counts < 0).any() or counts.ndim > 1:
         fail(ArgumentError, f"repeats is {repeats!r}", where="repeat", fix="use counts >= 0")
@@ -225,8 +224,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Array:
 def tile(x: Any, repetitions: Any, /) -> Array:
     """The whole array repeated along each axis."""
     x = operand("tile", x)
-    reps = repetitions if isinstance(repetitions, (tuple, list)) else (repetitions,)
-    counts = [operator.index(r) for r in reps]
+    counts = list(integers(repetitions, "repetitions", "tile"))
     if any(c < 0 for c in counts):
         fail(ArgumentError, f"repetitions {repetitions} are negative", where="tile")
     n_axes = max(x.ndim, len(counts))
@@ -270,7 +268,16 @@ def pad(x: Any, widths: Any, mode: str = "constant", constant_values: Any = 0) -
     pairs = _widths(widths, x.ndim)
     if mode != "constant":
         return _mirrored(x, pairs, mode)
-    values = np.broadcast_to(np.asarray(constant_values, dtype=object), (x.ndim, 2))
+    try:
+        given = np.asarray(constant_values, dtype=object)
+        values = np.broadcast_to(given, (x.ndim, 2))
+    except ValueError:
+        fail(
+            ShapeError,
+            f"constant_values {constant_values!r} do not fit {x.ndim} axes",
+            where="pad",
+            fix="give one number, one (before, after), or one pair per axis",
+        )
     node = x._uop
     fills = {(type(v), str(v)) for v in values.flat}
     if len(fills) <= 1:
@@ -317,7 +324,7 @@ def sliding_window_view(
     """
     x = operand("sliding_window_view", x)
     where = "sliding_window_view"
-    sizes = tuple(window_shape) if isinstance(window_shape, (tuple, list)) else (window_shape,)
+    sizes = integers(window_shape, "a window", where)
     if axis is None and len(sizes) != x.ndim:
         fail(
             ShapeError,

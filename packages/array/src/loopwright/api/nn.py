@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 from loopwright import graph
+from loopwright.api.arguments import integer, number
 from loopwright.api.axes import many_axes, one_axis
 from loopwright.api.dtypes import operand
 from loopwright.api.elementwise import add, maximum
@@ -46,6 +47,7 @@ def silu(x: Any, /) -> Array:
 def gelu(x: Any, /, approximate: str = "none") -> Array:
     """x * P(normal variable < x); approximate="tanh" for the form with tanh."""
     x, node, dtype = _wide("gelu", x)
+    approximate = approximate if isinstance(approximate, str) else repr(approximate)
     if approximate == "none":
         scaled = graph.alu(Op.MUL, node, graph.constant(math.sqrt(0.5), node.dtype))
         share = one_plus_erf_node(scaled)
@@ -121,7 +123,8 @@ def layer_norm(
     axes = tuple(sorted(many_axes(axis, x.ndim, "layer_norm")))
     n = math.prod([x.shape[a] for a in axes])
     apart, spread = variance(x, axes, node, n)
-    scale = graph.alu(Op.SQRT, graph.alu(Op.ADD, spread, graph.constant(eps, node.dtype)))
+    epsilon = graph.constant(number(eps, "eps", "layer_norm"), node.dtype)
+    scale = graph.alu(Op.SQRT, graph.alu(Op.ADD, spread, epsilon))
     scale = graph.expand(keep(scale, x.shape, axes, True), x.shape)
     value = graph.alu(Op.DIV, apart, scale)
     inner = tuple([x.shape[a] for a in axes])
@@ -148,7 +151,10 @@ def one_hot(indices: Any, n: int, *, axis: int = -1, dtype: Any = dt.float32) ->
     if not x.dtype.is_int:
         fail(DTypeError, f"one_hot takes integers, not {x.dtype}", fix="convert with lw.astype")
     place = one_axis(axis, x.ndim + 1, "one_hot")
-    sizes = (*x.shape[:place], operator.index(n), *x.shape[place:])
+    n = integer(n, "n", "one_hot")
+    if n < 0:
+        fail(ShapeError, f"n={n} is negative", where="one_hot")
+    sizes = (*x.shape[:place], n, *x.shape[place:])
     lifted = graph.reshape(x._uop, (*x.shape[:place], 1, *x.shape[place:]))
     at = graph.cast(graph.expand(lifted, sizes), dt.int64)
     same = graph.alu(Op.CMPEQ, at, graph.iota(sizes, place))

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from loopwright import graph
+from loopwright.api.arguments import flag
 from loopwright.api.axes import one_axis, reduced_axes
 from loopwright.api.dtypes import operand
 from loopwright.api.statistical import Axis, keep, refuse_nothing
 from loopwright.array import Array, from_host
-from loopwright_core.errors import ArgumentError, ShapeError, fail
+from loopwright_core.errors import ArgumentError, OutOfBoundsError, ShapeError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
@@ -21,7 +22,7 @@ def _position(name: str, x: Any, axis: int | None, keepdims: bool) -> Array:
     """One pass over (value, index) pairs: the first extreme wins, NaN before any number."""
     x = operand(name, x)
     node, old = x._uop, x.shape
-    if axis is None or (x.ndim == 0 and axis in (0, -1)):
+    if axis is None or (x.ndim == 0 and isinstance(axis, int) and axis in (0, -1)):
         axes = tuple(range(x.ndim))
         node, place = graph.reshape(node, (x.size,)), 0
     else:
@@ -98,6 +99,7 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     """The stable order of elements along an axis; evaluated on the host."""
     x = operand("argsort", x)
     place = one_axis(axis, x.ndim, "argsort")
+    descending = flag(descending, "descending", "argsort")
     values = x.numpy()
     if x.dtype.is_float and x.dtype.bits == 8:
         values = values.astype(np.float32)
@@ -109,12 +111,28 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     return _host(x, (x.shape[place] - 1 - order).astype(np.int64))
 
 
+def _sorter(sorter: Any, n: int) -> Any:
+    order = operand("searchsorted", sorter)
+    if order.shape != (n,) or not order.dtype.is_int:
+        fail(
+            ArgumentError,
+            f"sorter is an array of shape {order.shape}, {order.dtype}",
+            where="searchsorted",
+            fix=f"give the {n} positions that lw.argsort gives",
+        )
+    if n and not 0 <= int(order.numpy().min()) <= int(order.numpy().max()) < n:
+        fail(OutOfBoundsError, f"sorter holds positions outside 0..{n - 1}", where="searchsorted")
+    return order.numpy()
+
+
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Array:
     """Where x2 would be inserted into the sorted x1; evaluated on the host."""
     a, b = operand("searchsorted", x1), operand("searchsorted", x2)
-    if side not in ("left", "right"):
+    if not isinstance(side, str) or side not in ("left", "right"):
         fail(ArgumentError, f"side={side!r}", where="searchsorted", fix="use 'left' or 'right'")
-    order = None if sorter is None else operand("searchsorted", sorter).numpy()
+    if a.ndim != 1:
+        fail(ShapeError, f"searchsorted in an array of shape {a.shape}", fix="give a sorted line")
+    order = None if sorter is None else _sorter(sorter, a.size)
     left = "left" if side == "left" else "right"
     found = np.searchsorted(a.numpy(), b.numpy(), side=left, sorter=order)  # type: ignore[call-overload]  # side is checked
     return _host(b, np.asarray(found, np.int64))

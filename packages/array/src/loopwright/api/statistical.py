@@ -6,6 +6,7 @@ import math
 from typing import Any, TypeAlias
 
 from loopwright import graph
+from loopwright.api.arguments import flag, integer, number
 from loopwright.api.axes import one_axis, reduced_axes
 from loopwright.api.dtypes import operand
 from loopwright.array import Array
@@ -21,7 +22,7 @@ Axis: TypeAlias = int | tuple[int, ...] | None
 
 def keep(node: UOp, old: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> UOp:
     """The reduced axes put back with size 1."""
-    if not keepdims:
+    if keepdims is False or not flag(keepdims, "keepdims", "a reduction"):
         return node
     return graph.reshape(node, tuple([1 if a in axes else n for a, n in enumerate(old)]))
 
@@ -115,6 +116,7 @@ def variance(x: Array, axes: tuple[int, ...], wide: UOp, divisor: float) -> tupl
 
 def _spread(name: str, x: Any, axis: Axis, correction: float, keepdims: bool, root: bool) -> Array:
     x, axes, dtype, wide, n = _moments(name, x, axis)
+    correction = number(correction, "correction", name)
     _, node = variance(x, axes, wide, n - correction if n > correction else 0.0)
     if root:
         node = graph.alu(Op.SQRT, node)
@@ -146,7 +148,7 @@ def _cumulative(
     if found.is_bool:
         fail(DTypeError, f"{name} in bool is not defined", fix="give an integer dtype")
     wide = graph.cast(graph.cast(x._uop, found), _running_dtype(combine, found, x.device))
-    if include_initial:
+    if flag(include_initial, "include_initial", name):
         widths = [(0, 0)] * x.ndim
         widths[place] = (0, 1)
         wide = graph.pad(wide, widths, const(0 if combine == "add" else 1, wide.dtype))
@@ -204,6 +206,7 @@ def diff(
 
     y = operand("diff", x)
     place = one_axis(axis, y.ndim, "diff")
+    n = integer(n, "n", "diff")
     if n < 0:
         fail(ArgumentError, f"n={n} is negative", where="diff")
     if prepend is not None:

@@ -1,0 +1,48 @@
+"""Arguments that are plain numbers or flags, checked where the user gives them."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from loopwright_core.errors import ArgumentTypeError, fail
+
+
+def integer(value: Any, name: str, where: str) -> int:
+    """An int, a NumPy integer or a 0-d integer array. Raises ArgumentTypeError for all else."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        fail(ArgumentTypeError, f"{name} is an int, got {value!r}", where=where)
+
+
+def integers(value: Any, name: str, where: str) -> tuple[int, ...]:
+    """One int or a sequence of ints. Raises ArgumentTypeError."""
+    if isinstance(value, (int, np.integer)):
+        return (int(value),)
+    try:
+        return tuple([operator.index(n) for n in value])
+    except TypeError:
+        fail(ArgumentTypeError, f"{name} is an int or several, got {value!r}", where=where)
+
+
+def number(value: Any, name: str, where: str) -> float:
+    """A real number; NumPy scalars and 0-d arrays too. Raises ArgumentTypeError."""
+    if isinstance(value, (int, float)):
+        return value
+    if not isinstance(value, (str, bytes, np.generic)) or isinstance(value, np.number):
+        try:
+            if getattr(value, "shape", ()) == () and not isinstance(value, np.complexfloating):
+                return float(value)
+        except (TypeError, ValueError):
+            pass
+    fail(ArgumentTypeError, f"{name} is a number, got {value!r}", where=where)
+
+
+def flag(value: Any, name: str, where: str) -> bool:
+    """True or False. Raises ArgumentTypeError."""
+    if isinstance(value, (bool, int, np.bool_)):
+        return bool(value)
+    fail(ArgumentTypeError, f"{name} is True or False, got {value!r}", where=where)
