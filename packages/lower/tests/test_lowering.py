@@ -285,6 +285,19 @@ def test_a_scan_outside_the_loop_that_repeats_it() -> None:
     assert array.arg.size == 15
 
 
+def test_a_scan_whose_readers_repeat_a_loop_inside_its_own() -> None:
+    """Rows scanned along an axis that repeats them, read under one more axis that does: inside one
+    step of the scan its readers run the innermost loop again, and read an array."""
+    rows = asts.reshape(asts.buffer(0, 24), 1, 1, 24)
+    value = asts.scan(asts.expand(rows, 3, 2, 24), "add", 0)
+    ast = asts.sink((asts.buffer(1, 3, 2, 24), value))
+    kernel = index(ast)
+    assert [(d.name, d.size) for d in kernel.dims] == [("i", 3), ("j", 2), ("m", 24)]
+    agree(ast)
+    agree(ast, cut(kernel.schedule, ("m/1", 4, VECTOR), ("m/4", 2, UPCAST)))
+    agree(ast, cut(kernel.schedule, ("i/1", 2, UPCAST), ("m/1", 8, VECTOR)))
+
+
 def test_arrays_of_symbolic_loops_have_room_for_the_largest() -> None:
     """Spilled reduces and scans over a bounded extent."""
     n = Variable("n", 1, 12)

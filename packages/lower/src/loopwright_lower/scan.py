@@ -75,17 +75,17 @@ class Scans:
     def _unshared(self, statement: Statement) -> tuple[Axis, ...] | None:
         """The loops that some consumer runs apart from the scan; None where all read in its own.
 
-        A consumer must share every loop up to the innermost one that the scan runs over.
+        A consumer must share every loop of the scan: in another run of the innermost ones, though
+        inside the same step of the scan's, the running value is that of their last step.
         """
         path = statement.path
-        needed = max([n + 1 for n, s in enumerate(path) if statement.binds(s)], default=0)
         shared = len(path)
         for consumer in statement.consumers:
             same = 0
             while same < min(len(path), len(consumer.path)) and consumer.path[same] == path[same]:
                 same += 1
             shared = min(shared, same)
-        return None if shared >= needed else tuple([s.axis for s in path[shared:]])
+        return None if shared == len(path) else tuple([s.axis for s in path[shared:]])
 
     def open(self, statement: Statement) -> None:
         """Declare the running values: the identity, or what an earlier step carried here."""
