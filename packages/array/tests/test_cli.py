@@ -255,3 +255,11 @@ def test_plain_tables(capsys: pytest.CaptureFixture[str]) -> None:
     Output(False).table(["a", "bb"], [["1", "2"], ["333", "4"]])
     assert capsys.readouterr().out == "a    bb\n1    2\n333  4\n"
     assert isinstance(program, click.Group)
+
+
+def test_data_that_does_not_fit_the_memory(file: str) -> None:
+    """Arguments larger than the memory end in a message, not in a traceback."""
+    result = call("run", f"{file}:half", "--arg", "x=f32[4000000,4000000]")
+    assert result.exit_code == 1
+    assert "not enough memory" in result.stderr
+    assert isinstance(result.exception, SystemExit)

@@ -30,6 +30,8 @@ class Program(click.Group):
         except LoopwrightError as error:
             notes = "".join(f"\n  {note}" for note in getattr(error, "__notes__", ()))
             _fail(f"{error}{notes}", ctx)
+        except MemoryError as error:
+            _fail(f"not enough memory: {error}. Give smaller sizes.", ctx)
         except (KeyboardInterrupt, click.Abort):
             click.echo("interrupted", err=True)
             sys.exit(130)
