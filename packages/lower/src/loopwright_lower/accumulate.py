@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import product
+from typing import Protocol
 
+from loopwright_core.errors import LoweringError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir import integer
 from loopwright_core.ir.combine import Values as MergeValues
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import FALSE, TRUE, UOp, toposort
 from loopwright_core.kernel.dims import Axis, AxisKind
-from loopwright_core.kernel.statements import Statement, reduce_values
+from loopwright_core.kernel.statements import Statement, Step, reduce_values
 from loopwright_core.plugin.target import Target
 from loopwright_lower.indices import Offsets
 from loopwright_lower.memory import AxisArray, axis_strides
@@ -20,6 +23,15 @@ from loopwright_lower.values import LocalArray, Values
 
 Key = tuple[int, ...]
 Registers = dict[tuple[Key, Key], tuple[UOp, ...]]
+
+
+class Joins(Protocol):
+    """How threads of a group join their parts of a reduce."""
+
+    def join(
+        self, statement: Statement, merge: Merger, parts: dict[Key, MergeValues], lanes: int
+    ) -> dict[Key, MergeValues]:
+        """The group's values, in every thread."""
 
 
 class Accumulators:
@@ -33,6 +45,11 @@ class Accumulators:
         self._totals: dict[Statement, list[Registers]] = {}
         self.sinks: dict[Statement, Statement] = {}  # reduce -> the STORE it is sunk into
         # Called after a leaf's values: kept values are written then.
+        # A grid's: who stores for ids that do the same, and how groups of threads join.
+        self.is_first: Callable[[tuple[Step, ...]], UOp] = _everyone
+        self.groups: Joins | None = None
+        # Arrays that other threads read, by the depth their loops stand at.
+        self.shared_depths: dict[Statement, int] = {}
         self.after_values: Callable[[Statement, Offsets, dict[UOp, UOp]], None] = _nothing
 
     def merger(self, statement: Statement) -> Merger:
@@ -150,6 +167,9 @@ class Accumulators:
             if bound_lanes:
                 value = merge.horizontal(self.builder, value, self._lanes(statement))
             finals[key] = value
+        if self.groups is not None and is_grouped(statement):
+            lanes = 1 if bound_lanes else self._lanes(statement)
+            finals = self.groups.join(statement, merge, finals, lanes)
         if not statement.escapes():
             self.values.finals[statement.node] = finals
         elif statement in self.sinks:
@@ -173,15 +193,32 @@ class Accumulators:
     def declare_arrays(self, statement: Statement) -> None:
         """The arrays of a reduce that escapes and is not sunk."""
         axes = [*statement.escapes()]
+        shared = self._is_shared(statement, axes)
+        if shared:
+            depth = self.shared_depths[statement] = statement.shared_depth()
+            around = [s.axis for s in statement.path[:depth] if s.axis.kind is AxisKind.LOCAL]
+            axes = [*around, *axes]
         for d in statement.free:
             axes += [a for a in self.dims[d].axes if a.kind.is_expanded]
         axes.sort(key=lambda a: a.kind is AxisKind.VECTOR)  # lanes innermost
         strides, size = axis_strides(tuple(axes))
         arrays: list[LocalArray] = []
         for dtype in self.merger(statement).dtypes:
-            storage = self.builder.local("spill", dtype, size)
+            storage = self.builder.local("spill", dtype, size, shared)
             arrays.append(AxisArray(storage, strides))
         self.values.arrays[statement.node] = tuple(arrays)
+
+    def _is_shared(self, statement: Statement, escapes: list[Axis]) -> bool:
+        """Whether other threads of the workgroup read the value; other workgroups cannot."""
+        apart = [a for a in escapes if a.size != 1]
+        across = [a.name for a in apart if a.kind is AxisKind.GLOBAL]
+        if across:
+            fail(
+                LoweringError,
+                f"a reduce's value would be read by other workgroups, along {', '.join(across)}",
+                fix="Keep those axes as loops, or evaluate the reduce first",
+            )
+        return any(a.kind is AxisKind.LOCAL for a in apart)
 
     def _free_vector(self, statement: Statement) -> str | None:
         vector = self.values.vector_dim(statement)
@@ -211,7 +248,18 @@ class Accumulators:
                 value = finals[self.values.free_key(statement.free, offsets)]
                 write(offsets, merge.merge(self.builder, read(offsets), value))
 
-        self.either(first, store_first, store_later)
+        with self.once(statement.path, statement in self.shared_depths):
+            self.either(first, store_first, store_later)
+
+    @contextmanager
+    def once(self, path: tuple[Step, ...], runs_apart: bool = True) -> Iterator[None]:
+        """A block for one of the threads that do the same: where it stores what others see."""
+        condition = self.is_first(path) if runs_apart else TRUE
+        if condition is not TRUE:
+            self.builder.open_if(self.indices.emit(condition))
+        yield
+        if condition is not TRUE:
+            self.builder.close()
 
     def _sink(self, statement: Statement, sink: Statement, finals: dict[Key, MergeValues]) -> None:
         """Partial sums live in the output itself; the last visit applies the STORE's epilogue."""
@@ -245,7 +293,8 @@ class Accumulators:
             else:
                 self.either(last, lambda: put(with_old, True), lambda: put(with_old, False))
 
-        self.either(first, lambda: by_last(False), lambda: by_last(True))
+        with self.once(statement.path):
+            self.either(first, lambda: by_last(False), lambda: by_last(True))
 
     def either(self, condition: UOp, yes: object, no: object) -> None:
         """Emit `yes` where the index condition holds, else `no`."""
@@ -264,6 +313,16 @@ class Accumulators:
         self.builder.open_if(negated)
         no()
         self.builder.close()
+
+
+def is_grouped(statement: Statement) -> bool:
+    """Whether threads of a workgroup share this reduce."""
+    return any(s.axis.kind is AxisKind.GROUP and s.axis.size != 1 for s in statement.path)
+
+
+def _everyone(path: tuple[Step, ...]) -> UOp:
+    """No two ids do the same."""
+    return TRUE
 
 
 def _nothing(statement: Statement, offsets: Offsets, known: dict[UOp, UOp]) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
-from loopwright_core.kernel.dims import Axis
+from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.schedule import Schedule
 from loopwright_core.kernel.statements import Statement, bound_dims, reduce_values
 
@@ -19,6 +19,7 @@ BLOCK = 256
 # A tile shorter than this is not worth accumulators of its own.
 SHORTEST = 64
 
+_LOOPS = frozenset({AxisKind.LOOP, AxisKind.REDUCE, AxisKind.THREAD})
 _ROUNDING = frozenset({"add", "welford", "logsumexp"})
 
 
@@ -35,7 +36,7 @@ def block_sums(schedule: Schedule, nodes: list[UOp]) -> Schedule:
     """loop k(1000000) --> loop k/65536(16) loop k/256(256) loop k/1(256), for float sums."""
     dims = {d: None for n in nodes if sums_in_floats(n) for d in bound_dims(n)}
     for dim in dims:
-        loops = [a for a in schedule.axes if a.dim == dim and not a.kind.is_expanded]
+        loops = [a for a in schedule.axes if a.dim == dim and a.kind in _LOOPS]
         if not loops:
             continue
         axis = min(loops, key=lambda a: a.stride)
@@ -69,6 +70,7 @@ def block_depths(statement: Statement) -> tuple[int, ...]:
         p
         for p in range(statement.open_depth + 1, len(path))
         if path[p].axis.dim == path[p - 1].axis.dim
+        and path[p - 1].axis.kind is not AxisKind.GROUP
         and isinstance(path[p].axis.size, int)
         and int(path[p].axis.size) >= SHORTEST  # type: ignore[arg-type]
     )

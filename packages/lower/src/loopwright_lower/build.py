@@ -16,7 +16,7 @@ from loopwright_core.program.program import Local, Loop, Register
 # Never listed: they exist everywhere.
 LEAVES = frozenset({Op.CONST, Op.VAR, Op.BUFFER, Op.SPECIAL, Op.PARAM})
 # What makes a loop worth keeping.
-STATEMENTS = frozenset({Op.STORE, Op.ASSIGN, Op.PREFETCH, Op.FENCE})
+STATEMENTS = frozenset({Op.STORE, Op.ASSIGN, Op.PREFETCH, Op.FENCE, Op.BARRIER})
 _STRUCTURE = frozenset({Op.RANGE, Op.END, Op.IF, Op.ENDIF, Op.RETURN, *STATEMENTS})
 
 
@@ -213,9 +213,9 @@ class Builder:
         node = self.statement(UOp(Op.ASSIGN, register.dtype, (target, value)))
         self.registers[register] = (node, self.depth)
 
-    def local(self, name: str, dtype: DType, size: int) -> UOp:
-        """A new array for the whole function."""
-        node = UOp(Op.DEFINE_LOCAL, dtype, (), Local(self.new_id(), name, size))
+    def local(self, name: str, dtype: DType, size: int, shared: bool = False) -> UOp:
+        """A new array for the whole function; `shared`: one for a workgroup, not for a thread."""
+        node = UOp(Op.DEFINE_LOCAL, dtype, (), Local(self.new_id(), name, size, shared))
         scope = self.scopes[0]
         scope.items.insert(0, node)
         scope.owned.append(node)
@@ -242,6 +242,10 @@ class Builder:
         if not deps:
             return storage
         return self.place(UOp(Op.AFTER, storage.dtype, (storage, *deps)))
+
+    def barrier(self) -> None:
+        """All threads of the workgroup meet here: what they wrote before is seen behind it."""
+        self.statement(UOp(Op.BARRIER, dt.void, (), self.new_id()))
 
     def fence_streamed_stores(self) -> None:
         """Stores around the cache are seen by others only after a fence."""

@@ -52,6 +52,7 @@ class DimState:
     entered: list[Entered] = field(default_factory=list)
     tail: int | None = None  # elements left in a partial block
     binding: int = 0  # changes whenever base or tail change
+    masked: bool = False  # where ragged: every position asks whether it exists
 
     def __post_init__(self) -> None:
         self.size = extent_uop(self.dim.size)
@@ -78,6 +79,8 @@ class DimState:
             covered *= int(a.size)  # type: ignore[arg-type]
         if covered == self.dim.size:
             return "exact"
+        if self.masked:
+            return "guard"
         regular = all(a.stride % self.block == 0 for a in loops)
         return "peel" if regular and loops else "guard"
 
@@ -153,12 +156,18 @@ def _clamp(count: UOp, size: int) -> UOp:
 
 
 def dim_states(
-    dims: tuple[Dim, ...], schedule: Schedule, reversed_dims: frozenset[str]
+    dims: tuple[Dim, ...],
+    schedule: Schedule,
+    reversed_dims: frozenset[str],
+    masked: frozenset[str] = frozenset(),
 ) -> dict[str, DimState]:
     """The state of every dim before any loop is open."""
     return {
         d.name: DimState(
-            d, tuple(a for a in schedule.axes if a.dim == d.name), d.name in reversed_dims
+            d,
+            tuple(a for a in schedule.axes if a.dim == d.name),
+            d.name in reversed_dims,
+            masked=d.name in masked,
         )
         for d in dims
     }

@@ -6,14 +6,16 @@ from loopwright_core.errors import LoweringError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir import integer
 from loopwright_core.ir.ops import Op
-from loopwright_core.ir.uop import TRUE, UOp
+from loopwright_core.ir.uop import TRUE, UOp, extent_uop
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel, buffer_name
 from loopwright_core.kernel.nest import Leaf, LoopNode, Tree
 from loopwright_core.kernel.statements import Statement
 from loopwright_lower.accumulate import Accumulators, can_sink
 from loopwright_lower.blocks import block_depths
-from loopwright_lower.dims import Entered
+from loopwright_lower.dims import DimState, Entered, Trips
+from loopwright_lower.grid import OF_WORKGROUP, PARALLEL, Grid
+from loopwright_lower.group import Groups
 from loopwright_lower.prefetch import Prefetches
 from loopwright_lower.scan import Scans
 from loopwright_lower.stage import Stages
@@ -22,7 +24,17 @@ from loopwright_lower.stage import Stages
 class Emitter:
     """Walks the tree once; every loop, guard and leaf in the order they run."""
 
-    def __init__(self, kernel: Kernel, accumulators: Accumulators, stages: Stages) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        accumulators: Accumulators,
+        stages: Stages,
+        grid: Grid | None = None,
+    ) -> None:
+        self.grid = grid
+        if grid is not None:
+            accumulators.is_first = grid.is_first
+            accumulators.groups = Groups(accumulators.values, grid)
         values = accumulators.values
         self.builder, self.indices, self.dims = values.builder, values.indices, values.dims
         self.values, self.accumulators, self.stages = values, accumulators, stages
@@ -53,6 +65,9 @@ class Emitter:
             inside = [node.statement] if isinstance(node, Leaf) else node.statements
             opening = [s for s in inside if s.kind in ("reduce", "scan") and s.open_depth == depth]
             blocks = [s for s in inside if depth in block_depths(s)]
+            spilled = [s for s in inside if self.accumulators.shared_depths.get(s) == depth]
+            if spilled:
+                self.builder.barrier()
             for s in opening:
                 self.prefetches.before(s)
                 self._owner(s).open(s)
@@ -66,6 +81,8 @@ class Emitter:
                 self.accumulators.close_block(s)
             for s in opening:
                 self._owner(s).close(s)
+            if spilled:
+                self.builder.barrier()
 
     def _owner(self, statement: Statement) -> Accumulators | Scans:
         return self.scans if statement.kind == "scan" else self.accumulators
@@ -84,17 +101,25 @@ class Emitter:
         node = statement.node
         name = buffer_name(node.src[0].src[0].arg.slot)
         hint = "nt" if name in self.nt_stores else None
-        for offsets in self.accumulators.coordinates(statement.free):
-            known = self.values.evaluate(statement, offsets)
-            self.stages.keep(statement, offsets, known)
-            self.values.store(node, known, offsets, vector, hint)
+        with self.accumulators.once(statement.path):
+            for offsets in self.accumulators.coordinates(statement.free):
+                known = self.values.evaluate(statement, offsets)
+                self.stages.keep(statement, offsets, known)
+                self.values.store(node, known, offsets, vector, hint)
 
     # Loops
 
     def loop(self, node: LoopNode, depth: int) -> None:
         axis = node.step.axis
         state = self.dims[axis.dim]
+        if self.grid is not None and axis.kind in PARALLEL:
+            self._parallel(node, depth, self.grid)
+            return
         trips = state.trips(axis, node.is_last)
+        if self._differs(state):
+            # Threads stay together: each runs every step, under masks.
+            whole = extent_uop(axis.size)
+            trips = Trips(whole, whole, False)
         if axis.kind is AxisKind.THREAD and axis.size != 1:
             self._thread(node, depth, trips.total, trips.full, trips.has_tail)
             return
@@ -152,6 +177,30 @@ class Emitter:
                 self.builder.open_if(self.indices.emit(condition))
                 self._inside(node, depth, value, TRUE, TRUE, left)
                 self.builder.close()
+
+    def _differs(self, state: DimState) -> bool:
+        """Whether threads that must stay together would run a loop of this dim unequally often."""
+        if self.grid is None or not self.grid.meets or state.mode != "guard":
+            return False
+        return any(e.axis.kind in OF_WORKGROUP for e in state.entered)
+
+    def _parallel(self, node: LoopNode, depth: int, grid: Grid) -> None:
+        """An axis whose value is an id of the launch."""
+        axis = node.step.axis
+        state = self.dims[axis.dim]
+        value, runs = grid.bound(node.statements[0].path, depth)
+        apart = axis.kind is AxisKind.GLOBAL and not any(
+            e.axis.kind in OF_WORKGROUP for e in state.entered
+        )
+        if state.mode == "peel" or (state.mode == "guard" and apart):
+            if not state.dim.is_symbolic:
+                at = integer.add(state.base, integer.mul(value, axis.stride))
+                runs = integer.and_(runs, integer.lt(at, state.size))
+        if runs is not TRUE:
+            self.builder.open_if(self.indices.emit(runs))
+        self._inside(node, depth, value, TRUE, TRUE, None)
+        if runs is not TRUE:
+            self.builder.close()
 
     def _inside(
         self, node: LoopNode, depth: int, value: UOp, first: UOp, last: UOp, tail: int | None

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from loopwright_core.errors import LoweringError, fail
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp, Variable, toposort
 from loopwright_core.kernel.access import accesses
 from loopwright_core.kernel.dims import AxisKind
 from loopwright_core.kernel.estimate import estimate
+from loopwright_core.kernel.grid import with_grid
 from loopwright_core.kernel.kernel import Kernel, buffer_name
 from loopwright_core.kernel.nest import build_nest
 from loopwright_core.kernel.statements import Analysis, Statement, make_statements
 from loopwright_core.plugin.target import Target
 from loopwright_core.program.program import Param, Phase, Program
 from loopwright_lower.accumulate import Accumulators
+from loopwright_lower.barriers import drop_needless
 from loopwright_lower.blocks import block_sums
 from loopwright_lower.build import Builder
 from loopwright_lower.decompose import decompose
 from loopwright_lower.dims import dim_states
 from loopwright_lower.emit import Emitter, check_threads, thread_count
 from loopwright_lower.functions import functions_of, program_functions
+from loopwright_lower.grid import PARALLEL, Grid
+from loopwright_lower.group import check_groups
 from loopwright_lower.indices import Indices, int_dtype_for
 from loopwright_lower.memory import Memory
 from loopwright_lower.stage import Stages, check_dims
@@ -29,7 +35,8 @@ from loopwright_lower.values import Values
 def lower(kernel: Kernel, target: Target) -> Program:
     """The program of a scheduled kernel. Raises LoweringError naming what cannot be lowered."""
     check_dims(kernel.dims)
-    _check_kinds(kernel)
+    kernel = with_grid(kernel, target)
+    _check_kinds(kernel, target)
     n_shared = [len(group) for group in kernel.shared]
     flat = tuple(v for group in kernel.shared for v in group)
     known = functions_of(target)
@@ -41,13 +48,16 @@ def lower(kernel: Kernel, target: Target) -> Program:
         flat = flat[n:]
     facts = Analysis(roots, kernel.dims)
     kernel = kernel.with_schedule(block_sums(kernel.schedule, facts.nodes))
-    dims = dim_states(kernel.dims, kernel.schedule, _reversed_dims(facts.nodes))
+    statements = make_statements(sink, kernel.schedule, facts)
+    grid = Grid(statements, kernel.schedule, target) if target.has_local else None
+    masked = grid.masked(kernel.dims, kernel.schedule) if grid else frozenset()
+    dims = dim_states(kernel.dims, kernel.schedule, _reversed_dims(facts.nodes), masked)
     builder = Builder(int_dtype_for(facts.nodes, dims))
     indices = Indices(builder, dims, facts.free)
     values = Values(builder, indices, Memory(builder, indices, dims), dims, facts)
-    stages = Stages(values)
-    emitter = Emitter(kernel, Accumulators(values, target), stages)
-    statements = make_statements(sink, kernel.schedule, facts)
+    stages = Stages(values, grid)
+    emitter = Emitter(kernel, Accumulators(values, target), stages, grid)
+    check_groups(statements)
     _plan_stages(kernel, stages, statements, tuple(shared), facts)
     tree = build_nest(emitter.prepare(statements))
     threads = thread_count(kernel)
@@ -55,6 +65,8 @@ def lower(kernel: Kernel, target: Target) -> Program:
     emitter.tree(tree, 0)
     builder.fence_streamed_stores()
     phase = Phase(kernel.name, builder.finish(), threads)
+    if grid is not None:
+        phase = _launched(kernel, phase, grid, builder)
     return Program(
         kernel.name,
         (phase,),
@@ -65,22 +77,38 @@ def lower(kernel: Kernel, target: Target) -> Program:
     )
 
 
-def _check_kinds(kernel: Kernel) -> None:
+def _check_kinds(kernel: Kernel, target: Target) -> None:
+    kinds = _GPU_KINDS if target.has_local else _CPU_KINDS
     for axis in kernel.schedule.axes:
-        if axis.kind not in _CPU_KINDS:
+        if axis.kind not in kinds:
+            names = ", ".join(k.name for k in AxisKind if k in kinds)
             fail(
                 LoweringError,
-                f"axis {axis.name} is of kind {axis.kind.name}, which needs a device with "
-                "workgroups, and lowering for those is not there yet",
+                f"axis {axis.name} is of kind {axis.kind.name}, which {target.name} does not run",
                 where=kernel.name,
-                fix="Use a schedule of LOOP, THREAD, UPCAST, UNROLL and VECTOR axes",
+                fix=f"Use a schedule of {names} axes",
             )
+    shared = [a for a in kernel.schedule.axes if a.kind is AxisKind.GROUP and a.size != 1]
+    if shared and not target.has_shared:
+        fail(LoweringError, f"axis {shared[0].name} needs shared memory, {target.name} has none")
 
 
-_CPU_KINDS = frozenset(
-    {AxisKind.LOOP, AxisKind.REDUCE, AxisKind.THREAD}
-    | {AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.VECTOR}
+_ANYWHERE = frozenset(
+    {AxisKind.LOOP, AxisKind.REDUCE, AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.VECTOR}
 )
+_CPU_KINDS = _ANYWHERE | {AxisKind.THREAD}
+_GPU_KINDS = _ANYWHERE | PARALLEL
+
+
+def _launched(kernel: Kernel, phase: Phase, grid: Grid, builder: Builder) -> Phase:
+    """The phase with its launch sizes, and no barrier that orders nothing."""
+    local = None if kernel.schedule.no_locals and grid.threads == 1 else grid.local_size
+    return replace(
+        phase,
+        uops=drop_needless(phase.uops),
+        global_size=grid.global_size(builder.int_dtype),
+        local_size=local,
+    )
 
 
 def _plan_stages(

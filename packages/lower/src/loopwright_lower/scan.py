@@ -13,6 +13,7 @@ from loopwright_core.ir.uop import FALSE, TRUE, UOp
 from loopwright_core.kernel.dims import Axis
 from loopwright_core.kernel.statements import Statement, reduce_values
 from loopwright_lower.accumulate import Accumulators, Key
+from loopwright_lower.grid import PARALLEL
 from loopwright_lower.indices import Offsets
 from loopwright_lower.memory import AxisArray, axis_strides
 
@@ -53,9 +54,17 @@ class Scans:
         all values for consumers in other loops."""
         inner = self._inner_free(statement)
         if inner:
-            self._carry[statement] = self._arrays(statement, "carry", inner, statement.free)
+            own = tuple(a for a in inner if a.kind not in PARALLEL)
+            self._carry[statement] = self._arrays(statement, "carry", own, statement.free)
         apart = self._unshared(statement)
         if apart is not None:
+            across = [a.name for a in apart if a.kind in PARALLEL and a.size != 1]
+            if across:
+                fail(
+                    LoweringError,
+                    f"a running value would be read by other threads, along {', '.join(across)}",
+                    fix="Keep those axes as loops, or evaluate the scan first",
+                )
             dims = statement.free + statement.bound
             arrays: tuple[AxisArray, ...] = self._arrays(statement, "scan", apart, dims)
             self._all[statement] = self.acc.values.arrays[statement.node] = arrays

@@ -12,6 +12,8 @@ from loopwright_core.ir.uop import TRUE, UOp, const, toposort
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 from loopwright_core.kernel.schedule import Schedule, Stage
 from loopwright_core.kernel.statements import Statement, Step
+from loopwright_lower.cooperate import Cooperation
+from loopwright_lower.grid import OF_WORKGROUP, Grid
 from loopwright_lower.indices import Offsets, Place
 from loopwright_lower.memory import AxisArray, axis_strides
 from loopwright_lower.values import Values
@@ -31,7 +33,8 @@ def prefix_of(statement: Statement, at: str) -> tuple[Step, ...]:
 class Stages:
     """Plans copies as statements and emits them."""
 
-    def __init__(self, values: Values) -> None:
+    def __init__(self, values: Values, grid: Grid | None = None) -> None:
+        self.together = Cooperation(values, grid) if grid is not None and grid.stages else None
         self.builder, self.indices, self.memory = values.builder, values.indices, values.memory
         self.values, self.dims, self.facts = values, values.dims, values.facts
         self._keep_writers: dict[Statement, list[tuple[UOp, PositionArray]]] = {}
@@ -54,27 +57,44 @@ class Stages:
             a for a in schedule.axes if a.dim in names and not any(p.axis == a for p in prefix)
         ]
         number = len(statements) + 1
-        if stage.mode == "halo":
+        array: AxisArray | PositionArray
+        if self.together is not None:
+            around = [p.axis for p in prefix if p.axis.dim in names]
+            inner = [*(a for a in around if a.kind in OF_WORKGROUP), *inner]
+            if stage.mode == "halo":
+                fail(LoweringError, f"STAGE {stage.access}: threads copy panels only, no halo")
             path = prefix
-            array: AxisArray | PositionArray = self._halo_array(load, inner, prefix)
+            array = self._panel(stage, load, inner, shared=True)
+        elif stage.mode == "halo":
+            path = prefix
+            array = self._halo_array(load, inner, prefix)
         else:
             order = _by_names(inner, stage.order) if stage.order else inner
             own = [Step(a, number) for a in order if not a.kind.is_expanded]
             missing = [a for a in inner if not a.kind.is_expanded and a not in order]
             path = (*prefix, *own, *(Step(a, number) for a in missing))
-            layout = _by_names(inner, stage.layout) if stage.layout else _lanes_last(inner)
-            layout = [*(a for a in inner if a not in layout), *layout]
-            strides, size = axis_strides(tuple(layout))
-            array = AxisArray(self.builder.local(f"{stage.access}_tile", load.dtype, size), strides)
+            array = self._panel(stage, load, inner)
         copy = Statement(number, "copy", load, (), names, (), path)
         copy.order = [
             n for n in toposort(load.src) if n.op not in _NOT_VALUES and not self.facts.is_index[n]
         ]
         copy.copy = array
+        if self.together is not None:
+            self.together.plan(copy, inner, _by_names(inner, stage.order))
         for s in consumers:
             s.reads.append(copy)
             copy.consumers.append(s)
         return copy
+
+    def _panel(
+        self, stage: Stage, load: UOp, inner: list[Axis], shared: bool = False
+    ) -> AxisArray:
+        """The array of a copy, over the axes inside it."""
+        layout = _by_names(inner, stage.layout) if stage.layout else _lanes_last(inner)
+        layout = [*(a for a in inner if a not in layout), *layout]
+        strides, size = axis_strides(tuple(layout))
+        name = f"{stage.access}_tile"
+        return AxisArray(self.builder.local(name, load.dtype, size, shared), strides)
 
     def _halo_array(self, load: UOp, inner: list[Axis], prefix: tuple[Step, ...]) -> PositionArray:
         """Extents per buffer dimension: `h + a - 1` over a block of 8 rows and 3 taps is 10."""
@@ -111,6 +131,9 @@ class Stages:
     def emit_copy(self, copy: Statement) -> None:
         """The copy's leaf."""
         array = copy.copy
+        if self.together is not None:
+            self.together.emit(copy)
+            return
         if isinstance(array, PositionArray):
             self._emit_halo(copy, array)
         else:
@@ -178,6 +201,8 @@ class Stages:
         self, stage: Stage, instances: tuple[UOp, ...], statements: list[Statement]
     ) -> None:
         """One instance writes the value to a local array, the others read it there."""
+        if self.together is not None:
+            fail(LoweringError, f"KEEP {stage.access}: a value is kept for one thread only")
         users = [(v, s) for v in instances for s in statements if v in s.order]
         writers = [(v, s) for v, s in users if set(s.dims) == set(self.facts.free(v))]
         if not writers or len({v for v, _ in users}) < 2:

@@ -19,6 +19,7 @@ from loopwright_core.ir.spec_common import (
     refuse,
     volume,
 )
+from loopwright_core.ir.spec_grid import check_barrier, check_grid, check_id
 from loopwright_core.ir.spec_registers import check_registers
 from loopwright_core.ir.uop import UOp
 from loopwright_core.plugin.target import Target
@@ -66,6 +67,7 @@ def verify_program(program: Program, target: Target | None = None) -> None:
     for phase in program.phases:
         _Checker(program, phase, target, ids).run()
         check_registers(phase)
+        check_grid(phase, target)
         for access in accesses(phase, program.params):
             if is_outside(access, plain):
                 refuse(
@@ -204,6 +206,7 @@ class _Checker:
             need(node.arg[1] == threads, node, f"the phase has {threads} threads")
         else:
             need(self.phase.global_size is not None, node, "the phase has no grid")
+            check_id(self.phase, node)
 
     def structure(self, node: UOp) -> None:
         """Open and close blocks; a node is visible to the end of its block."""
@@ -240,11 +243,16 @@ class _Checker:
             if op in (Op.WMMA, Op.SHUFFLE, Op.BARRIER):
                 fine = self.phase.local_size is not None
                 need(fine, node, f"{op.name} stands only in a phase with workgroups")
+                if op is Op.BARRIER:
+                    check_barrier(node, [opener for opener, _ in self.blocks if opener is not None])
                 return
             refuse(node, f"{op.name} is no op of level 3", self.phase.name)
         rule(node)
         if op is Op.STORE:
             self.stored(node)
+        elif op is Op.DEFINE_LOCAL and node.arg.shared:
+            fine = self.phase.local_size is not None and self.blocks[-1][0] is None
+            need(fine, node, "shared memory is declared at the start of a phase with workgroups")
         key = node.arg.id if isinstance(node.arg, Loop | Local | Register) else None
         if key is not None and op in (Op.RANGE, Op.DEFINE_LOCAL, Op.DEFINE_REG):
             first = self.ids.setdefault((op, key), node)

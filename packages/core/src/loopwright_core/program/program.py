@@ -18,11 +18,15 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """arg of DEFINE_LOCAL: an array of `size` elements, aligned to 64 bytes, uninitialised."""
+    """arg of DEFINE_LOCAL: an array of `size` elements, aligned to 64 bytes, uninitialised.
+
+    `shared`: one for all threads of a workgroup; else each thread has its own.
+    """
 
     id: int
     name: str
     size: int
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,9 @@ class Function:
 class Phase:
     """One launch. `uops` in execution order, sources before users; leaves (CONST, VAR, BUFFER,
     SPECIAL) are not listed. `threads`: how many values SPECIAL "thread" takes (1: it is absent).
-    `global_size` and `local_size` are the launch of a GPU target, else None.
+    `global_size` (workgroups) and `local_size` (threads of one) are the launch of a GPU target,
+    the fastest id first, else None; `local_size` alone is None where the runtime chooses it and
+    `global_size` counts threads.
     """
 
     name: str

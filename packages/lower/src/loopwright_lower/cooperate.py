@@ -1,0 +1,93 @@
+"""STAGE on targets with workgroups: all threads copy a tile into shared memory together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from loopwright_core.ir import dtype as dt
+from loopwright_core.ir import integer
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import TRUE, UOp, const
+from loopwright_core.kernel.dims import Axis, AxisKind
+from loopwright_core.kernel.statements import Statement
+from loopwright_lower.dims import DimState, Entered
+from loopwright_lower.grid import Grid
+from loopwright_lower.indices import Place
+from loopwright_lower.memory import AxisArray
+from loopwright_lower.values import Values
+
+
+class Cooperation:
+    """Copies whose elements are dealt out to threads in a row: neighbours read neighbours."""
+
+    def __init__(self, values: Values, grid: Grid) -> None:
+        self.values, self.grid = values, grid
+        self.builder, self.indices, self.dims = values.builder, values.indices, values.dims
+        self._orders: dict[Statement, tuple[Axis, ...]] = {}
+        self._n_bindings = 0
+
+    def plan(self, copy: Statement, inner: list[Axis], order: list[Axis]) -> None:
+        """Remember a copy of the elements of `inner`; `order` as given, outermost first, or by
+        how far apart they lie in memory."""
+        if not order:
+            flat = integer.affine(self.values.flat_offset(copy.node.src[0]))
+            apart = {t.arg.name: abs(c) for t, c in flat.terms if t.op is Op.DIM}
+            order = sorted(inner, key=lambda a: -apart.get(a.dim, 0) * a.stride)
+        self._orders[copy] = (*[a for a in inner if a not in order], *order)
+
+    def emit(self, copy: Statement) -> None:
+        """Barrier, copy, barrier: readers of the last tile are done, those of this one wait."""
+        b, order = self.builder, self._orders[copy]
+        total = prod(int(a.size) for a in order)  # type: ignore[arg-type]
+        steps = -(-total // self.grid.threads)
+        b.barrier()
+        number = self.grid.thread
+        if steps > 1:
+            loop = b.open_loop(const(steps, b.int_dtype), "c")
+            step = UOp(Op.RANGE, dt.index, (const(steps, dt.index),), loop.arg)
+            self.indices.loops[step] = loop
+            number = integer.add(integer.mul(step, self.grid.threads), number)
+        within = integer.lt(number, total)
+        if within is not TRUE:
+            b.open_if(self.indices.emit(within))
+        self._element(copy, order, number)
+        if within is not TRUE:
+            b.close()
+        if steps > 1:
+            b.close()
+        b.barrier()
+        assert isinstance(copy.copy, AxisArray)
+        self.values.arrays[copy.node] = (copy.copy,)
+
+    def _element(self, copy: Statement, order: tuple[Axis, ...], number: UOp) -> None:
+        """Load and store the element of that number."""
+        at: dict[Axis, UOp] = {}
+        rest = number
+        for axis in reversed(order[1:]):
+            size = int(axis.size)  # type: ignore[arg-type]
+            at[axis] = integer.mod(rest, size)
+            rest = integer.floordiv(rest, size)
+        at[order[0]] = rest
+        saved = {name: self.dims[name] for name in copy.free}
+        for name, state in saved.items():
+            self.dims[name] = self._placed(state, at)
+        load, array = copy.node, copy.copy
+        assert isinstance(array, AxisArray)
+        known = self.values.evaluate(copy, {})
+        value = self.values.load(load, known, {}, None)
+        self.dims.update(saved)
+        place = integer.add(0, 0)
+        for axis, stride in array.strides:
+            place = integer.add(place, integer.mul(at[axis], stride))
+        self.values.memory.store(array.storage, Place(place, 0), value, 1, None, None)
+
+    def _placed(self, state: DimState, at: dict[Axis, UOp]) -> DimState:
+        """The dim with the tile's axes at these values instead of where this thread stands."""
+        axes = tuple(replace(a, kind=AxisKind.LOOP) if a in at else a for a in state.axes)
+        self._n_bindings -= 1
+        entered = [e for e in state.entered if e.axis not in at]
+        entered += [Entered(a, v, TRUE, TRUE) for a, v in at.items() if a.dim == state.dim.name]
+        return DimState(
+            state.dim, axes, state.is_reversed, entered, None, self._n_bindings, masked=True
+        )
