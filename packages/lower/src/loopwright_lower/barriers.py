@@ -28,7 +28,7 @@ class _Block:
 def drop_needless(uops: tuple[UOp, ...]) -> tuple[UOp, ...]:
     """The list without the barriers that order nothing (those between the same accesses as
     another, those around nothing shared)."""
-    barriers = [n for n in uops if n.op is Op.BARRIER]
+    barriers = _innermost_first(uops)
     if not barriers:
         return uops
     root = _outline(uops)
@@ -39,6 +39,19 @@ def drop_needless(uops: tuple[UOp, ...]) -> tuple[UOp, ...]:
         if _clashes(root, without) <= needed:
             dropped.add(barrier)
     return tuple([n for n in uops if n not in dropped])
+
+
+def _innermost_first(uops: tuple[UOp, ...]) -> list[UOp]:
+    """The barriers, those that would run most often first."""
+    found, depth = [], 0
+    for node in uops:
+        if node.op is Op.RANGE:
+            depth += 1
+        elif node.op is Op.END:
+            depth -= 1
+        elif node.op is Op.BARRIER:
+            found.append((-depth, node))
+    return [n for _, n in sorted(found, key=lambda pair: pair[0])]
 
 
 def _outline(uops: tuple[UOp, ...]) -> _Block:

@@ -80,9 +80,18 @@ class Emitter:
             for s in blocks:
                 self.accumulators.close_block(s)
             for s in opening:
-                self._owner(s).close(s)
+                self._close(s)
             if spilled:
                 self.builder.barrier()
+
+    def _close(self, statement: Statement) -> None:
+        """What other threads read is written between barriers, those that are needed stay."""
+        shared = statement in self.accumulators.shared_depths
+        if shared:
+            self.builder.barrier()
+        self._owner(statement).close(statement)
+        if shared:
+            self.builder.barrier()
 
     def _owner(self, statement: Statement) -> Accumulators | Scans:
         return self.scans if statement.kind == "scan" else self.accumulators

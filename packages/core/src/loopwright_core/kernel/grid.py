@@ -25,12 +25,9 @@ def with_grid(kernel: Kernel, target: Target) -> Kernel:
         return kernel
     facts = Analysis((kernel.body,), kernel.dims)
     serial = _serial(make_statements(kernel.body, schedule, facts))
-    axes = [
-        replace(a, kind=AxisKind.GLOBAL)
-        if a.kind is AxisKind.LOOP and a.dim not in serial
-        else a
-        for a in schedule.axes
-    ]
+    spread = [a for a in schedule.axes if a.kind is AxisKind.LOOP and a.dim not in serial]
+    axes = [*(replace(a, kind=AxisKind.GLOBAL) for a in spread)]
+    axes += [a for a in schedule.axes if a not in spread]
     return kernel.with_schedule(schedule.with_axes(tuple(axes)))
 
 
