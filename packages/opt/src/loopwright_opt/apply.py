@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from loopwright_core.kernel.dims import Axis, AxisKind
+from loopwright_core.kernel.grid import with_grid
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.plugin.target import Target
 from loopwright_opt import legality as rule
-from loopwright_opt import stage_opts
+from loopwright_opt import stage_opts, workgroups
 from loopwright_opt.axes import is_outermost, resolve, spread
 
 
@@ -19,6 +20,7 @@ def apply(kernel: Kernel, opt: Opt, target: Target) -> Kernel:
 
     Raises OptError with kernel, axis and the broken rule; the kernel given stays as it is.
     """
+    kernel = with_grid(kernel, target)
     opts = (*kernel.schedule.opts, opt)
     for step in spread(kernel, opt):
         make = _STEPS.get(step.op)
@@ -45,6 +47,8 @@ def _check(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None
     rule.scans_run_in_order(kernel, opt, schedule)
     if opt.op not in ("STAGE", "KEEP", "PREFETCH", "NTSTORE"):
         stage_opts.check_again(kernel, opt, schedule, target)
+    if target.has_local:
+        workgroups.check_workgroup(kernel, opt, schedule, target)
     if opt.op in ("ORDER", "SWAP"):
         rule.nest_exists(kernel, opt, schedule)
 
@@ -162,4 +166,8 @@ _STEPS: dict[str, Callable[[Kernel, Opt, Target], Schedule]] = {
     "KEEP": stage_opts.keep,
     "PREFETCH": stage_opts.prefetch,
     "NTSTORE": stage_opts.nt_store,
+    "LOCAL": workgroups.local,
+    "GROUP": workgroups.group,
+    "GROUPTOP": workgroups.group,
+    "NOLOCALS": workgroups.no_locals,
 }

@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import NoReturn
 
 from loopwright_core.errors import OptError, fail
-from loopwright_core.kernel.dims import Axis
+from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt, Schedule
+
+_THREADS = frozenset({AxisKind.LOCAL, AxisKind.GROUP})
 
 
 def refuse(kernel: Kernel, opt: Opt, reason: str, axis: str = "", fix: str = "") -> NoReturn:
@@ -60,11 +62,12 @@ def is_outermost(schedule: Schedule, axis: Axis) -> bool:
 
 
 def inside(schedule: Schedule, at: str, dims: frozenset[str]) -> tuple[Axis, ...]:
-    """The axes of some dims within an axis: loops behind it in the nest, and all expanded ones."""
+    """The axes of some dims within an axis: loops behind it in the nest, all expanded ones, and
+    all over a workgroup's threads, which work on what is inside together."""
     found = []
     open_ = not at
     for axis in schedule.axes:
-        if axis.dim in dims and (open_ or axis.kind.is_expanded):
+        if axis.dim in dims and (open_ or axis.kind.is_expanded or axis.kind in _THREADS):
             found.append(axis)
         if axis.name == at:
             open_ = True

@@ -15,11 +15,13 @@ from loopwright_core.kernel.kernel import Kernel, buffer_name
 
 @dataclass(frozen=True)
 class Statement:
-    """A REDUCE, SCAN or STORE. `free` dims come from outside, `bound` ones are its own."""
+    """A REDUCE, SCAN or STORE. `free` dims come from outside, `bound` ones are its own;
+    `itemsize`: bytes of what a reduce combines."""
 
     label: str
     free: frozenset[str]
     bound: frozenset[str]
+    itemsize: int = 0
 
     @property
     def dims(self) -> frozenset[str]:
@@ -80,7 +82,12 @@ def _find(kernel: Kernel) -> Facts:
             heads.append(node)
         free[node] = below
     statements = tuple(
-        [Statement(_label(n), free[n], _bound(n) if n.op is Op.REDUCE else nothing) for n in heads]
+        [
+            Statement(_label(n), free[n], _bound(n), _itemsize(n))
+            if n.op is Op.REDUCE
+            else Statement(_label(n), free[n], nothing)
+            for n in heads
+        ]
     )
     within: dict[UOp, tuple[int, ...]] = {}
     for place, head in enumerate(heads):
@@ -106,6 +113,10 @@ def _computed(dtype: DType) -> tuple[DType, ...]:
 
 def _bound(node: UOp) -> frozenset[str]:
     return frozenset(s.arg.name for s in node.src if s.op is Op.DIM)
+
+
+def _itemsize(reduce: UOp) -> int:
+    return sum(s.dtype.itemsize for s in reduce.src if s.op is not Op.DIM)
 
 
 def _label(node: UOp) -> str:

@@ -9,19 +9,24 @@ from loopwright_core.errors import OptError, fail
 from loopwright_core.kernel.schedule import Opt
 
 # Steps of the form OP axis amount.
-AMOUNT_OPS = frozenset({"UPCAST", "UNROLL", "VECTOR", "TILE", "THREAD"})
-# What a target or a later version must have first.
-OTHER_OPS = {
+AMOUNT_OPS = frozenset(
+    {"UPCAST", "UNROLL", "VECTOR", "TILE", "THREAD", "LOCAL", "GROUP", "GROUPTOP"}
+)
+# Steps that need threads which work together, and what the target must have for them.
+WORKGROUP_OPS = {
     "LOCAL": "workgroups (has_local)",
     "GROUP": "workgroups with shared memory (has_local and has_shared)",
     "GROUPTOP": "workgroups with shared memory (has_local and has_shared)",
     "NOLOCALS": "workgroups (has_local)",
+}
+# What a target or a later version must have first.
+OTHER_OPS = {
     "TC": "tensor cores",
     "PADTO": "tensor cores",
     "SPLITK": "programs of several phases",
     "STREAM": "a lowering that walks several pages at once",
 }
-WORD_OPS = frozenset({"ORDER", "SWAP", "STAGE", "KEEP", "PREFETCH", "NTSTORE"})
+WORD_OPS = frozenset({"ORDER", "SWAP", "STAGE", "KEEP", "PREFETCH", "NTSTORE", "NOLOCALS"})
 
 _BETWEEN = re.compile(r"[·;\n]")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(\.\d+)?(\*)?(/\d+)?")
@@ -73,6 +78,10 @@ def _parse(words: list[str]) -> Opt:
         if len(rest) != 1:
             _refuse(words, "NTSTORE is followed by the name of a stored buffer", "NTSTORE C")
         return Opt(op, rest[0])
+    if op == "NOLOCALS":
+        if rest:
+            _refuse(words, "NOLOCALS stands alone", "NOLOCALS")
+        return Opt(op)
     if op in OTHER_OPS:
         amount = int(rest[1]) if len(rest) > 1 and _is_count(rest[1]) else None
         return Opt(
