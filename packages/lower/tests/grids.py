@@ -106,16 +106,12 @@ def draw(kernel: Kernel, rnd: random.Random, steps: int) -> Schedule:
     scans = {s.arg.name for n in kernel.nodes if n.op is Op.SCAN for s in n.src if s.op is Op.DIM}
     facts = Analysis((kernel.body,), kernel.dims)
     statements = make_statements(kernel.body, kernel.schedule, facts)
-    nested = {d for s in statements if s.kind == "reduce" for d in s.dims} - {
-        d for s in statements if s.kind == "reduce" for d in s.bound
-    }
     inner = {
         d
         for s in statements
         if s.kind == "reduce" and any(kernel.dim(f).is_reduce for f in s.free)
         for d in s.dims
     }
-    del nested
     for _ in range(steps):
         dim = rnd.choice(kernel.dims)
         loops = _loops(schedule, dim.name)

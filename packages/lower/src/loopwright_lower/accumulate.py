@@ -211,11 +211,12 @@ class Accumulators:
     def _is_shared(self, statement: Statement, escapes: list[Axis]) -> bool:
         """Whether other threads of the workgroup read the value; other workgroups cannot."""
         apart = [a for a in escapes if a.size != 1]
-        across = [a.name for a in apart if a.kind is AxisKind.GLOBAL]
+        across = [a.name for a in apart if a.kind in (AxisKind.GLOBAL, AxisKind.GROUP)]
         if across:
             fail(
                 LoweringError,
-                f"a reduce's value would be read by other workgroups, along {', '.join(across)}",
+                f"a reduce's value would be read at other ids, along {', '.join(across)}: "
+                "workgroups share nothing",
                 fix="Keep those axes as loops, or evaluate the reduce first",
             )
         return any(a.kind is AxisKind.LOCAL for a in apart)
@@ -317,7 +318,10 @@ class Accumulators:
 
 def is_grouped(statement: Statement) -> bool:
     """Whether threads of a workgroup share this reduce."""
-    return any(s.axis.kind is AxisKind.GROUP and s.axis.size != 1 for s in statement.path)
+    return any(
+        s.axis.kind is AxisKind.GROUP and s.axis.size != 1 and statement.binds(s)
+        for s in statement.path
+    )
 
 
 def _everyone(path: tuple[Step, ...]) -> UOp:

@@ -16,7 +16,7 @@ from loopwright_core.ir.combine import Values as MergeValues
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import TRUE, UOp, const
 from loopwright_core.kernel.dims import Axis, AxisKind
-from loopwright_core.kernel.statements import Statement
+from loopwright_core.kernel.statements import Statement, Step
 from loopwright_lower.grid import Grid
 from loopwright_lower.indices import Place
 from loopwright_lower.merge import Merger
@@ -25,15 +25,19 @@ from loopwright_lower.values import Values
 
 def group_axes(statement: Statement) -> tuple[Axis, ...]:
     """The axes whose steps are threads that share this reduce."""
-    steps = statement.path
-    return tuple(s.axis for s in steps if s.axis.kind is AxisKind.GROUP and s.axis.size != 1)
+    return tuple(s.axis for s in statement.path if _is_group(statement, s))
+
+
+def _is_group(statement: Statement, step: Step) -> bool:
+    axis = step.axis
+    return axis.kind is AxisKind.GROUP and axis.size != 1 and statement.binds(step)
 
 
 def check_groups(statements: list[Statement]) -> None:
     """Raises LoweringError where threads of a group could not meet to join their parts."""
     for s in statements:
         for depth, step in enumerate(s.path):
-            if step.axis.kind is not AxisKind.GROUP or step.axis.size == 1:
+            if not _is_group(s, step):
                 continue
             if depth < s.open_depth:
                 fail(
@@ -135,7 +139,7 @@ class Groups:
         """This thread's number in its group."""
         axes, values = [], []
         for depth, step in enumerate(statement.path):
-            if step.axis.kind is AxisKind.GROUP and step.axis.size != 1:
+            if _is_group(statement, step):
                 axes.append(step.axis)
                 values.append(self.grid.id_of(statement.path, depth).value)
         return _row_major(axes, values)

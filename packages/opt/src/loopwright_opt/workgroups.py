@@ -19,6 +19,7 @@ from loopwright_opt.facts import Facts, Statement, facts_of
 from loopwright_opt.text import WORKGROUP_OPS
 
 _THREADS = frozenset({AxisKind.LOCAL, AxisKind.GROUP})
+_APART = frozenset({AxisKind.GLOBAL, AxisKind.GROUP})
 _FRONT = frozenset({AxisKind.GLOBAL, AxisKind.LOCAL})
 
 
@@ -152,7 +153,7 @@ def check_workgroup(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target
     shared_memory_is_enough(kernel, opt, schedule, target)
     groups_lie_with_their_reduce(kernel, opt, schedule)
     threads_keep_no_values(kernel, opt, schedule)
-    if opt.op in ("ORDER", "SWAP"):
+    if opt.op in ("ORDER", "SWAP", "GROUP", "GROUPTOP"):
         values_stay_in_their_workgroup(kernel, opt, schedule)
 
 
@@ -227,16 +228,14 @@ def threads_keep_no_values(kernel: Kernel, opt: Opt, schedule: Schedule) -> None
 
 
 def values_stay_in_their_workgroup(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:
-    """What one workgroup reduces is read by no other."""
-    if len(facts_of(kernel).statements) <= 2 or not any(
-        a.kind is AxisKind.GLOBAL for a in schedule.axes
-    ):
+    """What one workgroup (or one part of a group) reduces is read by no other."""
+    if not any(a.kind in _APART for a in schedule.axes):
         return
     facts = Analysis((kernel.body,), kernel.dims)
     for statement in make_statements(kernel.body, schedule, facts):
         if statement.kind != "reduce":
             continue
-        across = [a.name for a in statement.escapes() if a.kind is AxisKind.GLOBAL and a.size != 1]
+        across = [a.name for a in statement.escapes() if a.kind in _APART and a.size != 1]
         if across:
-            reason = f"a reduce's value would be read by other workgroups, along {', '.join(across)}"
+            reason = f"a reduce's value would be read at other ids, along {', '.join(across)}"
             refuse(kernel, opt, reason)
