@@ -64,7 +64,7 @@ def test_mirror() -> None:
 
 def test_no_barrier_between_write_and_read() -> None:
     """A cell that another thread wrote since the last barrier is not read."""
-    with pytest.raises(VerifyError, match="reads tile.*no barrier"):
+    with pytest.raises(VerifyError, match=r"reads tile.*no barrier"):
         run(through_shared())
 
 
@@ -80,7 +80,7 @@ def test_no_barrier_between_read_and_next_write() -> None:
         return grid(*body, end(r))
 
     np.testing.assert_array_equal(run(steps(barrier(0))), [3, 2, 1, 0, 7, 6, 5, 4])
-    with pytest.raises(VerifyError, match="writes tile.*another thread read"):
+    with pytest.raises(VerifyError, match=r"writes tile.*another thread read"):
         run(steps())
 
 
@@ -90,7 +90,7 @@ def test_two_writers() -> None:
     everyone = store(place(TILE, int_(0)), X)
     with pytest.raises(VerifyError, match="two threads write one element of tile"):
         run(grid(*line(everyone)))
-    with pytest.raises(VerifyError, match="two threads write one element of B|another thread"):
+    with pytest.raises(VerifyError, match=r"two threads write one element of B|another thread"):
         run(grid(*line(store(place(B, T), X))))
 
 
@@ -168,7 +168,10 @@ def test_runtime_chooses_the_workgroup() -> None:
 
 ILLEGAL = {
     "no such id": (grid(*line(store(place(B, u(Op.SPECIAL, I32, arg=("lidx1", 2))), X))), "1 dim"),
-    "another size": (grid(*line(store(place(B, u(Op.SPECIAL, I32, arg=("lidx0", 3))), X))), "has 4"),
+    "another size": (
+        grid(*line(store(place(B, u(Op.SPECIAL, I32, arg=("lidx0", 3))), X))),
+        "has 4",
+    ),
     "no id": (grid(*line(store(place(B, u(Op.SPECIAL, I32, arg=("warp", 4))), X))), "is no id"),
     "barrier without a workgroup": (grid(barrier(), local=None), "phase with workgroups"),
     "shared without a workgroup": (grid(TILE, local=None), "phase with workgroups"),

@@ -17,7 +17,10 @@ def without_one(program: Program) -> Iterator[tuple[UOp, Program]]:
     (phase,) = program.phases
     for victim in phase.uops:
         if victim.op in (Op.BARRIER, Op.IF):
-            yield victim, replace(program, phases=(replace(phase, uops=_without(phase.uops, victim)),))
+            yield (
+                victim,
+                replace(program, phases=(replace(phase, uops=_without(phase.uops, victim)),)),
+            )
 
 
 def _without(uops: tuple[UOp, ...], victim: UOp) -> tuple[UOp, ...]:

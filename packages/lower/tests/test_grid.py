@@ -6,13 +6,12 @@ import random
 from dataclasses import replace
 
 import asts
-import numpy as np
 import pytest
 from faults import without_one
 from grids import GPU, agree, as_kind, count, draw, scheduled
-from schedules import cut, fill, order, split
+from schedules import cut, fill, order
 
-from loopwright_core.errors import LoopwrightError, LoweringError, VerifyError
+from loopwright_core.errors import LoweringError, VerifyError
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.spec import verify_program
 from loopwright_core.ir.uop import UOp, Variable, const

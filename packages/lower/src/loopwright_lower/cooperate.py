@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
 
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir import integer
@@ -12,7 +11,7 @@ from loopwright_core.ir.uop import TRUE, UOp, const
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.statements import Statement
 from loopwright_lower.dims import DimState, Entered
-from loopwright_lower.grid import Grid
+from loopwright_lower.grid import Grid, steps, steps_of_all
 from loopwright_lower.indices import Place
 from loopwright_lower.memory import AxisArray
 from loopwright_lower.values import Values
@@ -39,13 +38,13 @@ class Cooperation:
     def emit(self, copy: Statement) -> None:
         """Barrier, copy, barrier: readers of the last tile are done, those of this one wait."""
         b, order = self.builder, self._orders[copy]
-        total = prod(int(a.size) for a in order)  # type: ignore[arg-type]
-        steps = -(-total // self.grid.threads)
+        total = steps_of_all(order)
+        rounds = -(-total // self.grid.threads)
         b.barrier()
         number = self.grid.thread
-        if steps > 1:
-            loop = b.open_loop(const(steps, b.int_dtype), "c")
-            step = UOp(Op.RANGE, dt.index, (const(steps, dt.index),), loop.arg)
+        if rounds > 1:
+            loop = b.open_loop(const(rounds, b.int_dtype), "c")
+            step = UOp(Op.RANGE, dt.index, (const(rounds, dt.index),), loop.arg)
             self.indices.loops[step] = loop
             number = integer.add(integer.mul(step, self.grid.threads), number)
         within = integer.lt(number, total)
@@ -54,7 +53,7 @@ class Cooperation:
         self._element(copy, order, number)
         if within is not TRUE:
             b.close()
-        if steps > 1:
+        if rounds > 1:
             b.close()
         b.barrier()
         assert isinstance(copy.copy, AxisArray)
@@ -65,7 +64,7 @@ class Cooperation:
         at: dict[Axis, UOp] = {}
         rest = number
         for axis in reversed(order[1:]):
-            size = int(axis.size)  # type: ignore[arg-type]
+            size = steps(axis)
             at[axis] = integer.mod(rest, size)
             rest = integer.floordiv(rest, size)
         at[order[0]] = rest

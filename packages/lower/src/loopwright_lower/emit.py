@@ -198,11 +198,12 @@ class Emitter:
         axis = node.step.axis
         state = self.dims[axis.dim]
         value, runs = grid.bound(node.statements[0].path, depth)
-        apart = axis.kind is AxisKind.GLOBAL and not any(
-            e.axis.kind in OF_WORKGROUP for e in state.entered
-        )
-        if state.mode == "peel" or (state.mode == "guard" and apart):
-            if not state.dim.is_symbolic:
+        outermost = all(a.stride <= axis.stride or a.size == 1 for a in state.axes)
+        if state.mode != "exact" and not state.dim.is_symbolic:
+            # Beyond an outermost axis no position exists: whoever asks that asks enough.
+            if outermost:
+                runs = TRUE
+            if state.mode == "peel" and node.is_last:
                 at = integer.add(state.base, integer.mul(value, axis.stride))
                 runs = integer.and_(runs, integer.lt(at, state.size))
         if runs is not TRUE:

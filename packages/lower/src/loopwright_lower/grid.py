@@ -6,7 +6,8 @@ that any nest needs; threads beyond what a statement has leave its stores out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from math import prod
 
 from loopwright_core.errors import LoweringError, fail
 from loopwright_core.ir import dtype as dt
@@ -45,11 +46,9 @@ class Grid:
         names, sizes = _positions(statements, OF_WORKGROUP)
         self._group = launch("lidx", names, sizes, target.local_max)
         self.local_size = tuple([int(n) for n in self._group.sizes if isinstance(n, int)])
-        self.threads = 1
-        for n in self.local_size:
-            self.threads *= n
+        self.threads = prod(self.local_size)
         if self.threads > target.max_threads:
-            largest = max(zip(sizes, names), key=lambda p: int(p[0]))  # type: ignore[arg-type]
+            largest = max(zip(sizes, names), key=lambda p: _most(p[0]))
             fail(
                 LoweringError,
                 f"a workgroup of {self.threads} threads is needed, most of them for axis "
@@ -179,6 +178,18 @@ def _spills(statement: Statement) -> bool:
     if len(consumers) == 1 and can_sink(statement, consumers[0]):
         return False
     return crosses(statement.escapes(), AxisKind.LOCAL)
+
+
+def steps(axis: Axis) -> int:
+    """The size of an axis over threads or of a tile: always a number."""
+    if isinstance(axis.size, Variable):
+        fail(LoweringError, f"axis {axis.name} has no size before launch: threads cannot share it")
+    return axis.size
+
+
+def steps_of_all(axes: Iterable[Axis]) -> int:
+    """How many coordinates these axes have together."""
+    return prod([steps(a) for a in axes])
 
 
 def crosses(axes: Sequence[Axis], kind: AxisKind) -> bool:

@@ -17,7 +17,7 @@ from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import TRUE, UOp, const
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.statements import Statement, Step
-from loopwright_lower.grid import Grid
+from loopwright_lower.grid import Grid, steps, steps_of_all
 from loopwright_lower.indices import Place
 from loopwright_lower.merge import Merger
 from loopwright_lower.values import Values
@@ -51,7 +51,8 @@ def check_groups(statements: list[Statement]) -> None:
                 if nested and group_axes(other) and other.open_depth > depth:
                     fail(
                         LoweringError,
-                        f"a reduce grouped over threads runs inside another, along {step.axis.name}",
+                        "a reduce grouped over threads runs inside another one, along "
+                        f"{step.axis.name}",
                         fix="Keep GROUP on one of them",
                     )
 
@@ -74,7 +75,7 @@ class Groups:
         """Every thread's parts, by free position, become the group's values in every thread."""
         b = self.builder
         group = group_axes(statement)
-        count = prod(int(a.size) for a in group)  # type: ignore[arg-type]
+        count = steps_of_all(group)
         rows, row = self._row(statement)
         row = integer.mul(row, count)
         stride = rows * count  # of one free position
@@ -129,11 +130,8 @@ class Groups:
     def _row(self, statement: Statement) -> tuple[int, UOp]:
         """How many groups a workgroup has, and which one this thread is in."""
         local = [s.axis for s in statement.path if s.axis.kind is AxisKind.LOCAL]
-        values = [
-            next(e.value for e in self.dims[a.dim].entered if e.axis == a)
-            for a in local
-        ]
-        return prod(int(a.size) for a in local), _row_major(local, values)  # type: ignore[arg-type]
+        values = [next(e.value for e in self.dims[a.dim].entered if e.axis == a) for a in local]
+        return steps_of_all(local), _row_major(local, values)
 
     def _number(self, statement: Statement) -> UOp:
         """This thread's number in its group."""
@@ -149,5 +147,5 @@ def _row_major(axes: Sequence[Axis], values: Sequence[UOp]) -> UOp:
     """One number for a coordinate, the last axis the fastest."""
     number = integer.add(0, 0)
     for axis, value in zip(axes, values, strict=True):
-        number = integer.add(integer.mul(number, int(axis.size)), value)  # type: ignore[arg-type]
+        number = integer.add(integer.mul(number, steps(axis)), value)
     return number

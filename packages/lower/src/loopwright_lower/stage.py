@@ -86,9 +86,7 @@ class Stages:
             copy.consumers.append(s)
         return copy
 
-    def _panel(
-        self, stage: Stage, load: UOp, inner: list[Axis], shared: bool = False
-    ) -> AxisArray:
+    def _panel(self, stage: Stage, load: UOp, inner: list[Axis], shared: bool = False) -> AxisArray:
         """The array of a copy, over the axes inside it."""
         layout = _by_names(inner, stage.layout) if stage.layout else _lanes_last(inner)
         layout = [*(a for a in inner if a not in layout), *layout]

@@ -36,7 +36,9 @@ def local(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     local_is_of_an_output(kernel, opt, axis)
     rule.not_along_a_scan(kernel, opt, axis)
     rule.split_divides(kernel, opt, axis, size, amount)
-    return _placed(kernel.schedule, axis, _inner(kernel.schedule, axis, size, amount, AxisKind.LOCAL))
+    return _placed(
+        kernel.schedule, axis, _inner(kernel.schedule, axis, size, amount, AxisKind.LOCAL)
+    )
 
 
 def group(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
@@ -54,7 +56,9 @@ def group(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
         outer = Axis(axis.dim, axis.stride * piece, -(-size // piece), AxisKind.GROUP)
         return _placed(kernel.schedule, axis, (replace(axis, size=piece), outer))
     rule.split_divides(kernel, opt, axis, size, amount)
-    return _placed(kernel.schedule, axis, _inner(kernel.schedule, axis, size, amount, AxisKind.GROUP))
+    return _placed(
+        kernel.schedule, axis, _inner(kernel.schedule, axis, size, amount, AxisKind.GROUP)
+    )
 
 
 def no_locals(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
@@ -208,9 +212,7 @@ def _product(axes: list[Axis]) -> int:
 def groups_lie_with_their_reduce(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:
     """No loop over other dims stands between a GROUP axis and the innermost loops of its reduce."""
     for statement in facts_of(kernel).statements:
-        path = [
-            a for a in schedule.axes if a.dim in statement.dims and not a.kind.is_expanded
-        ]
+        path = [a for a in schedule.axes if a.dim in statement.dims and not a.kind.is_expanded]
         while path and path[-1].dim in statement.bound:
             path.pop()
         for axis in path:

@@ -206,7 +206,9 @@ def function_of(node: UOp, where: str) -> Callable[..., Any]:
         kind = node.dtype.numpy
 
         def broadcast(x: Any) -> Any:
-            return np.repeat(x[..., None], lanes, axis=-1) if np.ndim(x) else np.full(lanes, x, kind)
+            return (
+                np.repeat(x[..., None], lanes, axis=-1) if np.ndim(x) else np.full(lanes, x, kind)
+            )
 
         return broadcast
     if op is Op.VECTORIZE:

@@ -91,9 +91,7 @@ class Lockstep(Compiler):
         self.numbers = np.zeros(0, np.int64)  # ... and in the launch
         self.shared: list[Watched] = []
 
-    def begin(
-        self, first: int, groups: int, grid: tuple[int, ...], local: tuple[int, ...]
-    ) -> Env:
+    def begin(self, first: int, groups: int, grid: tuple[int, ...], local: tuple[int, ...]) -> Env:
         """The environment of some workgroups in a row, counted along the first id first."""
         one = prod(local)
         self.count = groups * one

@@ -56,9 +56,7 @@ class Watched(Cells):
             self.written[offsets] = True
         self.data[offsets] = value
 
-    def _same(
-        self, where: str, does: str, did: str, offsets: Any, thread: Any, other: Any
-    ) -> None:
+    def _same(self, where: str, does: str, did: str, offsets: Any, thread: Any, other: Any) -> None:
         wrong = (other != 0) & (other != thread + 1)
         if np.any(wrong):
             at = int(np.flatnonzero(wrong)[0])
