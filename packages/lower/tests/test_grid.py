@@ -236,6 +236,13 @@ def test_symbolic_rows() -> None:
     agree(asts.row_sums(n, 12), order(schedule, "k/1", "k/4"), n=9)
 
 
+def test_symbolic_threads() -> None:
+    """A workgroup's size is known before launch."""
+    ast = asts.row_sums(Variable("n", 1, 50), 12)
+    with pytest.raises(LoweringError, match="axis i/1 has no size before launch"):
+        agree(ast, as_kind(scheduled(ast).schedule, "i/1", LOCAL), n=9)
+
+
 def test_too_many_threads() -> None:
     """A workgroup beyond the target's is refused by axis and limit."""
     schedule = cut(scheduled(doubled(4096)).schedule, ("i/1", 0, LOCAL))

@@ -43,6 +43,9 @@ class Grid:
         self.meets = grouped or self.stages or any(_spills(s) for s in statements)
         names, sizes = _positions(statements, _OF_GRID)
         self._grid = launch("gidx", names, sizes, target.global_max)
+        for axis in schedule.axes:
+            if axis.kind in OF_WORKGROUP:
+                steps(axis)
         names, sizes = _positions(statements, OF_WORKGROUP)
         self._group = launch("lidx", names, sizes, target.local_max)
         self.local_size = tuple([int(n) for n in self._group.sizes if isinstance(n, int)])
