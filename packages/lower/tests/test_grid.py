@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 
@@ -223,6 +224,24 @@ def test_grids_beyond_the_limit(sizes: tuple[int, ...]) -> None:
     program = agree(doubled(*sizes), target=small)
     assert program.phases[0].global_size is not None
     assert max(n.arg for n in program.phases[0].global_size) <= 65535
+
+
+@pytest.mark.parametrize(
+    ("grid", "group"), [((3, 3, 7), (2, 4, 8)), ((5, 2, 100), (3, 5, 7)), ((7, 11), (5, 3))]
+)
+@pytest.mark.parametrize("name", KERNELS)
+def test_small_hardware(name: str, grid: tuple[int, ...], group: tuple[int, ...]) -> None:
+    """Whatever the limits, ids are merged, split and padded so that every element is computed
+    once; refused is only what exceeds the product of the maxima."""
+    target = replace(GPU, global_max=grid, local_max=group, max_threads=200)
+    for seed in range(4):
+        rnd = random.Random(f"small {name} {seed}")
+        schedule = draw(scheduled(KERNELS[name]), rnd, rnd.randint(1, 6))
+        try:
+            agree(KERNELS[name], schedule, target)
+        except LoweringError as error:
+            needed = int(str(error).split("needs ")[1].split()[0])
+            assert needed > min(math.prod(grid), math.prod(group))
 
 
 def test_symbolic_rows() -> None:
