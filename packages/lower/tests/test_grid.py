@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import asts
 import pytest
-from faults import without_one
 from grids import GPU, agree, as_kind, count, draw, scheduled
+from planted import without_one
 from schedules import cut, fill, order
 
 from loopwright_core.errors import LoweringError, VerifyError
