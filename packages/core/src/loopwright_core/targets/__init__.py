@@ -1,0 +1,1 @@
+"""Descriptions of well-known GPUs, shared by the packages that render for them and debug them."""
