@@ -1,1 +1,0 @@
-"""Descriptions of well-known GPUs, shared by the packages that render for them and debug them."""
