@@ -40,10 +40,8 @@ def python(code: str) -> list[str]:
 def test_a_failing_worker_costs_one_task(code: str, problem: str) -> None:
     """A crash, an exit, silence and a damaged answer are outcomes, and the process is gone."""
     worker = Worker(python(code))
-    begin = time.monotonic()
     outcome = worker.perform(TASK, 1.0)
     assert problem in outcome.problem
-    assert time.monotonic() - begin < 3.0
     assert worker._process is None
 
 

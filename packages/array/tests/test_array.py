@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
-import time
 import types
 
 import numpy as np
@@ -83,7 +82,6 @@ def test_truth_length_and_iteration_are_refused_where_they_mean_nothing() -> Non
 def test_deep_expressions() -> None:
     """100,000 operations, and sixty doublings, are built, shown and freed without recursion."""
     x = y = lw.asarray(np.ones(3, np.float32))
-    start = time.perf_counter()
     for _ in range(100_000):
         y = y + 1.0
     assert "not computed" in repr(y)
@@ -93,7 +91,6 @@ def test_deep_expressions() -> None:
     for _ in range(60):
         z = z + z
     assert z.shape == (3,)
-    assert time.perf_counter() - start < 20
 
 
 def test_the_namespace_is_the_standards() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from ir_samples import (
@@ -182,11 +180,9 @@ def test_registers_are_variables() -> None:
     assert run(program(body, *PARAMS))[0] == 3.0
 
 
-def test_a_hundred_thousand_uops_take_about_a_second() -> None:
-    """300,000 executed nodes of the row sum stay within a few seconds on a busy machine."""
-    x = np.ones((1000, 64), np.float32)
+def test_long_loops() -> None:
+    """64,000 turns of the row sum's inner loop add up to what NumPy says."""
+    x = np.arange(64_000, dtype=np.float32).reshape(1000, 64) % 9
     out = np.zeros(1000, np.float32)
-    start = time.perf_counter()
     run_program(row_sum(), {0: x, 1: out}, {"n": 1000})
-    assert time.perf_counter() - start < 5
-    assert (out == 64).all()
+    assert (out == x.sum(axis=1)).all()

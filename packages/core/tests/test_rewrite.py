@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from loopwright_core.errors import RewriteError
@@ -57,9 +55,7 @@ def test_shared_nodes_are_visited_once() -> None:
     for _ in range(60):
         u = node(Op.ADD, u, u)
     stats = Stats()
-    start = time.process_time()
     rewrite(u, Rules(Rule("neg_neg", Pat(Op.NEG, -x), lambda x: x)), stats=stats)
-    assert time.process_time() - start < 0.5
     assert stats.visited < 200 and stats.fired["neg_neg"] == 1
 
 
@@ -99,8 +95,8 @@ def test_swapping_for_ever() -> None:
         rewrite(node(Op.SUB, X, num(1)), rules)
 
 
-def test_long_chain_is_fast() -> None:
-    """A chain of 100,000 nodes is rewritten without recursion, in about a second."""
+def test_long_chain() -> None:
+    """A chain of 100,000 nodes is rewritten without recursion, in two visits a node."""
     u = X
     for i in range(50_000):
         u = (
@@ -109,9 +105,10 @@ def test_long_chain_is_fast() -> None:
             else node(Op.MUL, u, X)
         )
     rules = Rules(Rule("neg_neg", Pat(Op.NEG, -x), lambda x: x))
-    start = time.process_time()
-    made = rewrite(u, rules)
-    assert time.process_time() - start < 4.0  # about 0.5 s on an idle core
+    stats = Stats()
+    n = len(u.toposort())
+    made = rewrite(u, rules, stats=stats)
+    assert stats.visited <= 2 * n
     assert all(n.op is not Op.NEG for n in made.toposort())
 
 

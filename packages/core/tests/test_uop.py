@@ -8,7 +8,6 @@ import pickle
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -87,14 +86,12 @@ def test_no_pickle() -> None:
 
 def test_long_chain() -> None:
     """A chain of 100,000 nodes is built, walked, rebuilt and freed without recursion."""
-    start = time.process_time()
     u = X
     for i in range(100_000):
         u = add(u, Y if i % 2 else X)
     assert len(u.toposort()) == 100_002
     (v,) = substitute((u,), {X: Y})
     assert len(v.toposort()) == 100_001
-    assert time.process_time() - start < 6.0  # about 1 s on an idle core
     del u, v
 
 

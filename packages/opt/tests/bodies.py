@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from typing import NoReturn
+
+import pytest
+
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
@@ -23,6 +28,17 @@ CPU = Target(
     threads=4,
     caches=(32 << 10, 1 << 20, 0),
 )
+
+
+def forbid_graph_walks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on to the end of the test, a walk over an expression graph fails it."""
+
+    def refuse(*_: object) -> NoReturn:
+        raise AssertionError("an expression graph was walked")
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("loopwright") and hasattr(module, "toposort"):
+            monkeypatch.setattr(module, "toposort", refuse)
 
 
 def at(slot: int, shape: tuple[Extent, ...], *index: UOp, valid: UOp = TRUE) -> UOp:

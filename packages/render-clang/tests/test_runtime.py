@@ -284,18 +284,6 @@ def test_timing() -> None:
         device.time(load(program), [memory], [], 0)
 
 
-def test_launch_is_cheap() -> None:
-    """A launch with bound arguments costs a few microseconds at most."""
-    run = load(test_memory.row_sum()).bind([runtime.allocate(256), runtime.allocate(4)], [1])
-    best = 1.0
-    for _ in range(5):
-        start = time.perf_counter()
-        for _ in range(1000):
-            run()
-        best = min(best, (time.perf_counter() - start) / 1000)
-    assert best < 20e-6
-
-
 def test_threads_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """LOOPWRIGHT_THREADS decides; nonsense in it is refused."""
     monkeypatch.setenv("LOOPWRIGHT_THREADS", "3")
