@@ -71,3 +71,38 @@ def test_what_is_no_option(changes: dict[str, Any], message: str) -> None:
     with pytest.raises((ArgumentError, TypeError), match=message), lw.options(**changes):
         pass
     assert current() == Options()
+
+
+def lazy(n: int) -> lw.Array:
+    return lw.ones(n, device="cpu") + lw.arange(n, dtype=lw.float32, device="cpu")
+
+
+def test_opts_for_a_kernel_that_is_not_there() -> None:
+    """A name that no kernel of the block had is an error that names those there are."""
+    message = "given for nosuch, and no kernel here has that name.*the kernels are e_64, e_32"
+    opts = {"e_64": ["UPCAST i 4"], "nosuch": ["UPCAST i 4"]}
+    with pytest.raises(ArgumentError, match=message), lw.options(opts=opts):
+        lw.kernels(lazy(64))
+        lazy(32).numpy()
+    assert current() == Options()
+
+
+def test_opts_for_several_evaluations() -> None:
+    """The kernels that one dict names may belong to several evaluations and inner blocks."""
+    with lw.options(opts={"e_64": ["UPCAST i 4"], "e_32": ["UPCAST i 2"]}):
+        (first,) = lw.kernels(lazy(64))
+        with lw.options(schedule="none"):
+            (second,) = lw.kernels(lazy(32))
+        with lw.options(opts=["UPCAST i 8"]):
+            (third,) = lw.kernels(lazy(16))
+    assert (first.opts, second.opts) == (("UPCAST i 4",), ("UPCAST i 2",))
+    assert third.opts == ("UPCAST i 8",)
+    with lw.options(opts={"e_64": ["UPCAST i 4"]}):
+        pass  # nothing was made here, so nothing can be said of names
+
+
+def test_an_error_inside_comes_first() -> None:
+    """A failure in the block is not hidden by what its names are missing."""
+    with pytest.raises(ZeroDivisionError), lw.options(opts={"nosuch": []}):
+        lazy(8).numpy()
+        raise ZeroDivisionError

@@ -33,8 +33,6 @@ class Array(Methods, Operators):
     """
 
     __slots__ = ("__weakref__", "_device", "_uop")
-    __array_ufunc__ = None  # NumPy's operators leave mixed expressions to ours
-    __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]  # == is elementwise
 
     _uop: UOp
@@ -135,6 +133,22 @@ class Array(Methods, Operators):
                 fail(ArgumentError, f"{out.dtype} to {dtype} needs a copy", fix="allow copy")
             return out.astype(dtype)
         return out.copy() if copy else out
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **settings: Any) -> Any:
+        """`np.sin(x)` and, with a NumPy array on the left, `a + x`."""
+        from loopwright.dispatch import call_ufunc
+
+        known = (Array, bool, int, float, complex, list, tuple, np.ndarray, np.generic)
+        if not all(isinstance(value, known) for value in inputs):
+            return NotImplemented
+        return call_ufunc(ufunc, method, inputs, settings)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        from loopwright.dispatch import call_function
+
+        if not all(issubclass(t, (Array, np.ndarray)) for t in types):
+            return NotImplemented
+        return call_function(func, args, kwargs)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         import loopwright

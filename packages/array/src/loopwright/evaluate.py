@@ -23,7 +23,7 @@ from loopwright.memory import (
     storage,
     view_as,
 )
-from loopwright.options import current
+from loopwright.options import current, note_kernel
 from loopwright_core import pipeline
 from loopwright_core.built import Built
 from loopwright_core.errors import (
@@ -195,6 +195,7 @@ def build_distinct(plan: Plan, device: Device, options: Options) -> list[Built]:
             name = f"{base}_{n}"
         # the same build as without names wherever the name is the one it would get anyway
         wanted = given if name == base else name
+        note_kernel(name)
         built.append(pipeline.build(kernel.ast, device, options, wanted))
     return built
 

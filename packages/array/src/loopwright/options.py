@@ -12,6 +12,8 @@ from loopwright_core.errors import ArgumentError, ArgumentTypeError, fail
 from loopwright_core.kernel.options import Options
 
 _current: ContextVar[Options] = ContextVar("loopwright_options", default=Options())  # noqa: B039
+# Names of the kernels made in the block that gave opts by name; None outside of such a block.
+_made: ContextVar[dict[str, None] | None] = ContextVar("loopwright_kernels_made", default=None)
 _CHOICES = {
     "schedule": ("none", "heuristic", "beam"),
     "tensor_cores": ("use", "off", "shape"),
@@ -31,13 +33,35 @@ def options(**changes: Any) -> Iterator[Options]:
     """Options for all that is evaluated inside the block; those not named stay as they are.
 
     `opts` is a list of texts for the one kernel in scope, or a dict from kernel name to such a
-    list. Raises ArgumentError and ArgumentTypeError for what is no option.
+    list. Raises ArgumentError and ArgumentTypeError for what is no option and, at the end of the
+    block, for a name in that dict that no kernel of the block had.
     """
     token = _current.set(changed(_current.get(), changes))
+    given = changes.get("opts")
+    names = [str(name) for name in given] if isinstance(given, Mapping) else []
+    made: dict[str, None] = {}
+    names_token = _made.set(made if names else None) if "opts" in changes else None
     try:
         yield _current.get()
     finally:
         _current.reset(token)
+        if names_token is not None:
+            _made.reset(names_token)
+    # Only here: the kernels of one dict may belong to several evaluations.
+    unknown = [name for name in names if name not in made]
+    if made and unknown:
+        fail(
+            ArgumentError,
+            f"opts are given for {', '.join(unknown)}, and no kernel here has that name",
+            fix=f"the kernels are {', '.join(made)}",
+        )
+
+
+def note_kernel(name: str) -> None:
+    """Tell the block that gave opts by name of a kernel made in it."""
+    made = _made.get()
+    if made is not None:
+        made[name] = None
 
 
 def changed(base: Options, changes: Mapping[str, Any]) -> Options:
