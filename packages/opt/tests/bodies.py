@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import NoReturn
 
 import pytest
@@ -27,6 +28,19 @@ CPU = Target(
     vector_bytes=(16, 32, 64),
     threads=4,
     caches=(32 << 10, 1 << 20, 0),
+)
+GPU = replace(
+    CPU,
+    name="gpu",
+    vector_bytes=(16,),
+    threads=1,
+    has_local=True,
+    has_shared=True,
+    shared_bytes=48 << 10,
+    max_threads=1024,
+    local_max=(1024, 1024, 64),
+    global_max=(2**31 - 1, 65535, 65535),
+    subgroup=32,
 )
 
 
@@ -150,3 +164,58 @@ def convolution(channels: int, inputs: int, n: int) -> Kernel:
     weight = load(at(1, (channels, inputs, 3, 3), i, k, tap, tap2))
     value = reduce("add", op(Op.MUL, image, weight), k, tap, tap2)
     return kernel(dims, (at(2, (channels, n, n), i, j, m), value))
+
+
+def sum_of_sums(m: int = 8, n: int = 8) -> Kernel:
+    """A reduce of a reduce that is squared."""
+    dims = Dim("k", m, True), Dim("l", n, True)
+    k, inner = [d.uop for d in dims]
+    row = reduce("add", load(at(0, (m, n), k, inner)), inner)
+    return kernel(dims, (at(1, ()), reduce("add", op(Op.MUL, row, row), k)))
+
+
+def centred(m: int = 64, n: int = 64) -> Kernel:
+    """x - sum of its column."""
+    dims = Dim("i", m), Dim("j", n), Dim("i.0", m, True)
+    i, j, i0 = [d.uop for d in dims]
+    total = reduce("add", load(at(0, (m, n), i0, j)), i0)
+    value = op(Op.SUB, load(at(0, (m, n), i, j)), total)
+    return kernel(dims, (at(1, (m, n), i, j), value))
+
+
+def in_place(n: int = 1 << 20) -> Kernel:
+    """A = A + A, element by element, seen as a column where it is stored."""
+    dims = (Dim("i", n),)
+    (i,) = [d.uop for d in dims]
+    x = load(at(0, (n,), i))
+    column = UOp(Op.INDEX, F, (x.src[0].src[0], i, const(0, dt.index), TRUE), (n, 1))
+    return kernel(dims, (column, op(Op.ADD, x, x)))
+
+
+def chain(n: int = 8) -> Kernel:
+    """c + sum_k c * a[k] with c = sum_l x[i, j, l]: the second sum reads the first."""
+    dims = Dim("i", n), Dim("j", n), Dim("l", n, True), Dim("k", n, True)
+    i, j, inner, k = [d.uop for d in dims]
+    c = reduce("add", load(at(0, (n, n, n), i, j, inner)), inner)
+    total = reduce("add", op(Op.MUL, c, load(at(1, (n,), k))), k)
+    return kernel(dims, (at(2, (n, n), i, j), op(Op.ADD, c, total)))
+
+
+def outer(n: int = 64, shift: int = 0) -> Kernel:
+    """exp(a[i]) * exp(a[j + shift]): one value at two places, each repeated along the other dim."""
+    dims = Dim("i", n), Dim("j", n)
+    i, j = [d.uop for d in dims]
+    there = UOp(Op.ADD, dt.index, (j, const(shift, dt.index))) if shift else j
+    left, right = [op(Op.EXP, load(at(0, (n + shift,), u))) for u in (i, there)]
+    stored = at(1, (n, n), i, j), op(Op.MUL, left, right)
+    return kernel(dims, stored, shared=((left, right),))
+
+
+def masked(n: int = 64, by_sum: bool = False) -> Kernel:
+    """Rows of B, each read where i + j (or i alone) is small."""
+    dims = Dim("i", n), Dim("j", n)
+    i, j = [d.uop for d in dims]
+    asked = UOp(Op.ADD, dt.index, (i, j)) if by_sum else i
+    valid = UOp(Op.CMPLT, dt.bool_, (asked, const(9, dt.index)))
+    read = at(0, (n, n), i, j, valid=valid) if by_sum else at(0, (n,), j, valid=valid)
+    return kernel(dims, (at(1, (n, n), i, j), load(read)))

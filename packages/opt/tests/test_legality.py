@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import pkgutil
 from dataclasses import replace
 
 import bodies
 import pytest
-from bodies import CPU
+from bodies import CPU, GPU
 
 from loopwright_core.errors import OptError
 from loopwright_core.ir.uop import Variable
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.plugin.target import Target
+from loopwright_opt import legality
 from loopwright_opt.apply import apply_all
 from loopwright_opt.text import parse
 
@@ -41,6 +45,7 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
     "symbolic tile": (bodies.row_sums(N), "TILE i 4", "can only loop"),
     "order of an upcast axis": (bodies.matmul(), "UPCAST i 4 · ORDER i j", "has no place"),
     "order names twice": (bodies.matmul(), "ORDER i j i", "twice"),
+    "order that waits for itself": (bodies.chain(), "ORDER k i j", "wait for each other"),
     "thread is outermost": (bodies.matmul(), "THREAD i 2 · SWAP i/512 j", "stays outermost"),
     "two threads": (bodies.matmul(), "THREAD i 2 · THREAD j 2", "THREAD axis already"),
     "too many threads": (bodies.matmul(), "THREAD i 8", "more than 4"),
@@ -82,6 +87,14 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
     "prefetch of nothing": (bodies.matmul(), "PREFETCH D", "no access D"),
     "prefetch twice": (bodies.matmul(), "PREFETCH C · PREFETCH C", "prefetched already"),
     "prefetch of a gather": (bodies.take(), "PREFETCH B", "not affine"),
+    "prefetch of now": (bodies.matmul(), "PREFETCH C 0", "one step ahead"),
+    "stage of an output": (bodies.in_place(), "STAGE A", "is written in this kernel"),
+    "stage under another's mask": (bodies.masked(), "STAGE A @i", "depends on other dims"),
+    "halo under a mask of two": (bodies.masked(by_sum=True), "STAGE A halo", "no bound of one"),
+    "keep of shifted values": (bodies.outer(shift=1), "KEEP v0", "at shifted places"),
+    "keep of repeated values": (bodies.outer(), "KEEP v0", "repeats it along another dim"),
+    "nt store twice": (bodies.add(), "VECTOR i 16 · NTSTORE C · NTSTORE C", "already"),
+    "nt store of what is read": (bodies.in_place(), "NTSTORE A", "is read in this kernel"),
     "nt store of a load": (bodies.add(), "VECTOR i 16 · NTSTORE A", "not stored to"),
     "nt store that fits": (bodies.add(1024), "VECTOR i 16 · NTSTORE C", "fits the L2"),
     "nt store of scalars": (bodies.add(), "NTSTORE C", "not whole aligned vectors"),
@@ -94,34 +107,116 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", ILLEGAL)
-def test_illegal(case: str) -> None:
+ILLEGAL_WITH_WORKGROUPS: dict[str, tuple[Kernel, str, str]] = {
+    "local of a reduce": (bodies.matmul(), "LOCAL k 8", "for output axes"),
+    "local twice": (bodies.matmul(), "LOCAL i 8 · LOCAL i 4", "LOCAL already"),
+    "local of an upcast": (bodies.matmul(), "UPCAST i 4 · LOCAL i 2", "UPCAST already"),
+    "local along a scan": (bodies.running_sum(), "LOCAL j 4", "runs in order"),
+    "local by no divisor": (bodies.matmul(), "TILE j 64 · LOCAL j 6", "does not divide"),
+    "symbolic local": (bodies.row_sums(N), "LOCAL i 4", "can only loop"),
+    "local amount": (bodies.matmul(), "LOCAL i 1", "2 or more"),
+    "too many threads": (bodies.matmul(), "LOCAL i 64 · LOCAL j 32", "2048 threads are more"),
+    "too many with a group": (bodies.matmul(), "LOCAL i 64 · GROUP k 32", "2048 threads are more"),
+    "group of an output": (bodies.matmul(), "GROUP i 8", "GROUP is for reduce axes"),
+    "grouptop of an output": (bodies.matmul(), "GROUPTOP i 8", "GROUPTOP is for reduce axes"),
+    "group of an unroll": (bodies.matmul(), "UNROLL k 4 · GROUP k 2", "UNROLL already"),
+    "nested group": (bodies.sum_of_sums(), "GROUP l 4", "runs inside a reduce over k"),
+    "locals after NOLOCALS": (bodies.matmul(), "NOLOCALS · LOCAL i 8", "to the runtime"),
+    "group after NOLOCALS": (bodies.matmul(), "NOLOCALS · GROUP k 8", "to the runtime"),
+    "NOLOCALS after a local": (bodies.matmul(), "LOCAL i 8 · NOLOCALS", "LOCAL already"),
+    "NOLOCALS twice": (bodies.matmul(), "NOLOCALS · NOLOCALS", "holds already"),
+    "shared memory of parts": (
+        bodies.matmul(),
+        "UPCAST i 16 · UPCAST j 4 · GROUP k 256",
+        "65536 bytes of shared memory",
+    ),
+    "shared memory of tiles": (
+        bodies.matmul(),
+        "TILE k 512 · LOCAL i 16 · LOCAL j 16 · STAGE A @k/512 · STAGE B @k/512",
+        "65536 bytes of shared memory",
+    ),
+    "shared memory that grows": (
+        bodies.matmul(),
+        "TILE k 512 · LOCAL i 16 · STAGE A @k/512 · UPCAST i/16 4",
+        "bytes of shared memory",
+    ),
+    "keep with threads": (bodies.softmax(), "LOCAL j 32 · KEEP v0 @i", "without LOCAL and GROUP"),
+    "threads with a keep": (bodies.softmax(), "KEEP v0 @i · LOCAL j 32", "without LOCAL and GROUP"),
+    "nt store on a grid": (bodies.add(), "NTSTORE C", "for CPU targets"),
+    "halo with threads": (bodies.stencil(), "LOCAL i 8 · STAGE A @i/8 halo", "without LOCAL"),
+    "across workgroups": (
+        bodies.centred(),
+        "SWAP j i.0",
+        "read at other ids, along j/1",
+    ),
+    "group apart from its reduce": (
+        bodies.centred(),
+        "GROUP i.0 8 · SWAP i.0 j",
+        "other loops stand between the group",
+    ),
+}
+
+
+CASES = [(CPU, case) for case in ILLEGAL.values()]
+CASES += [(GPU, case) for case in ILLEGAL_WITH_WORKGROUPS.values()]
+NAMES = [*ILLEGAL, *ILLEGAL_WITH_WORKGROUPS]
+
+
+@pytest.mark.parametrize(("target", "case"), CASES, ids=NAMES)
+def test_illegal(target: Target, case: tuple[Kernel, str, str]) -> None:
     """The step is refused with its reason and the kernel's name; the kernel stays as it is."""
-    kernel, text, reason = ILLEGAL[case]
+    kernel, text, reason = case
     *first, last = parse(text)
-    before = apply_all(kernel, first, CPU)
+    before = apply_all(kernel, first, target)
     kept = before.schedule
     with pytest.raises(OptError) as caught:
-        apply_all(before, [last], CPU)
+        apply_all(before, [last], target)
     assert reason in str(caught.value)
     assert "kernel" in str(caught.value)
     assert before.schedule is kept
 
 
+def rules() -> set[str]:
+    """Every function of the package `legality` that refuses a step, as `module.function`."""
+    found = set()
+    for info in pkgutil.iter_modules(legality.__path__):
+        module = importlib.import_module(f"{legality.__name__}.{info.name}")
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            own = function.__module__ == module.__name__
+            if own and "refuse" in function.__code__.co_names:
+                found.add(f"{info.name}.{name}")
+    return found
+
+
+def broken(target: Target, kernel: Kernel, text: str) -> str:
+    """The rule that refuses the last step."""
+    with pytest.raises(OptError) as caught:
+        apply_all(kernel, parse(text), target)
+    frame = caught.traceback[-3]  # the rule calls `refuse`, which calls `fail`
+    return f"{frame.path.stem}.{frame.name}"
+
+
+def test_every_rule_is_broken() -> None:
+    """Each rule refuses some step of the tables above, and says why in one sentence of its own."""
+    found = {broken(target, kernel, text) for target, (kernel, text, _) in CASES}
+    found |= {broken(target, kernel, text) for target, kernel, text in ELSEWHERE}
+    assert rules() - found == set()
+    for name in rules():
+        module, _, function = name.partition(".")
+        rule = getattr(importlib.import_module(f"{legality.__name__}.{module}"), function)
+        assert rule.__doc__, name
+
+
+SCALAR = replace(CPU, vector_bytes=(), threads=1)
+# Rules that ask what only other targets lack.
+ELSEWHERE: list[tuple[Target, Kernel, str]] = [
+    (SCALAR, bodies.matmul(), "VECTOR j 4"),
+]
+
+
 def test_a_target_without_vectors_or_threads() -> None:
     """What the target lacks is named."""
-    scalar: Target = replace(CPU, vector_bytes=(), threads=1)
     with pytest.raises(OptError, match="has no vectors"):
-        apply_all(bodies.matmul(), parse("VECTOR j 4"), scalar)
+        apply_all(bodies.matmul(), parse("VECTOR j 4"), SCALAR)
     with pytest.raises(OptError, match="one thread"):
-        apply_all(bodies.matmul(), parse("THREAD i 2"), scalar)
-
-
-def test_orders_that_wait_for_each_other() -> None:
-    """A loop order under which statements would wait for each other is refused or nests."""
-    kernel = bodies.softmax()
-    for text in ("ORDER j.0 j.1 i", "ORDER j i", "SWAP j j.1"):
-        try:
-            apply_all(kernel, parse(text), CPU)
-        except OptError as error:
-            assert "wait" in str(error)
+        apply_all(bodies.matmul(), parse("THREAD i 2"), SCALAR)

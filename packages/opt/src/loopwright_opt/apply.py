@@ -10,9 +10,10 @@ from loopwright_core.kernel.grid import with_grid
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.plugin.target import Target
-from loopwright_opt import legality as rule
-from loopwright_opt import stage_opts, workgroups
+from loopwright_opt import stage_opts, workgroup_opts
 from loopwright_opt.axes import is_outermost, resolve, spread
+from loopwright_opt.legality import loops, splits
+from loopwright_opt.legality.whole import check
 
 
 def apply(kernel: Kernel, opt: Opt, target: Target) -> Kernel:
@@ -25,10 +26,10 @@ def apply(kernel: Kernel, opt: Opt, target: Target) -> Kernel:
     for step in spread(kernel, opt):
         make = _STEPS.get(step.op)
         if make is None:
-            rule.op_is_known(kernel, step, target)
+            splits.op_is_known(kernel, step, target)
         else:
             schedule = make(kernel, step, target)
-            _check(kernel, step, schedule, target)
+            check(kernel, step, schedule, target)
             kernel = kernel.with_schedule(replace(schedule, opts=opts))
     return kernel
 
@@ -40,38 +41,25 @@ def apply_all(kernel: Kernel, opts: Iterable[Opt], target: Target) -> Kernel:
     return kernel
 
 
-def _check(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
-    """The rules that look at the whole schedule after a step."""
-    rule.one_vector_a_statement(kernel, opt, schedule)
-    rule.leaf_is_small(kernel, opt, schedule)
-    rule.scans_run_in_order(kernel, opt, schedule)
-    if opt.op not in ("STAGE", "KEEP", "PREFETCH", "NTSTORE"):
-        stage_opts.check_again(kernel, opt, schedule, target)
-    if target.has_local:
-        workgroups.check_workgroup(kernel, opt, schedule, target)
-    if opt.op in ("ORDER", "SWAP"):
-        rule.nest_exists(kernel, opt, schedule)
-
-
 def _expand(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     """UPCAST, UNROLL, VECTOR: the inner part of an axis is written out at the leaf."""
     axis = resolve(kernel, opt, opt.axis)
-    size = rule.axis_is_fixed(kernel, opt, axis)
-    amount = rule.amount_is_real(kernel, opt, axis)
-    rule.kind_fits(kernel, opt, axis)
+    size = splits.axis_is_fixed(kernel, opt, axis)
+    amount = splits.amount_is_real(kernel, opt, axis)
+    splits.kind_fits(kernel, opt, axis)
     copies = amount or size
     if opt.op == "UPCAST":
-        rule.upcast_is_small(kernel, opt, axis, copies, target)
+        splits.upcast_is_small(kernel, opt, axis, copies, target)
     elif opt.op == "UNROLL":
-        rule.unroll_is_small(kernel, opt, axis, copies)
+        splits.unroll_is_small(kernel, opt, axis, copies)
     else:
-        rule.lanes_exist(kernel, opt, axis, copies, target)
-        rule.not_along_a_scan(kernel, opt, axis)
+        splits.lanes_exist(kernel, opt, axis, copies, target)
+        loops.not_along_a_scan(kernel, opt, axis)
     kind = AxisKind[opt.op]
     schedule = kernel.schedule
     if not amount or _is_whole(schedule, axis, amount):
         return schedule.with_axes((*_without(schedule, axis), _as(axis, size, kind)))
-    rule.split_divides(kernel, opt, axis, size, amount)
+    splits.split_divides(kernel, opt, axis, size, amount)
     outer, inner = _split(axis, size, amount, kind)
     return schedule.with_axes((*_exchange(schedule, axis, (outer,)).axes, inner))
 
@@ -79,24 +67,24 @@ def _expand(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
 def _tile(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     """TILE: a loop over tiles and the loop in a tile, side by side."""
     axis = resolve(kernel, opt, opt.axis)
-    size = rule.axis_is_fixed(kernel, opt, axis)
-    amount = rule.amount_is_real(kernel, opt, axis) or size
-    rule.kind_fits(kernel, opt, axis)
+    size = splits.axis_is_fixed(kernel, opt, axis)
+    amount = splits.amount_is_real(kernel, opt, axis) or size
+    splits.kind_fits(kernel, opt, axis)
     if _is_whole(kernel.schedule, axis, amount):
         return kernel.schedule
-    rule.split_divides(kernel, opt, axis, size, amount)
+    splits.split_divides(kernel, opt, axis, size, amount)
     return _exchange(kernel.schedule, axis, _split(axis, size, amount, axis.kind))
 
 
 def _thread(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     """THREAD: the outer part of an axis, one slice per worker thread, outermost in the nest."""
     axis = resolve(kernel, opt, opt.axis)
-    size = rule.axis_is_fixed(kernel, opt, axis)
-    amount = rule.amount_is_real(kernel, opt, axis) or size
-    rule.kind_fits(kernel, opt, axis)
-    rule.not_along_a_scan(kernel, opt, axis)
-    rule.thread_is_free(kernel, opt, axis, amount, target)
-    rule.split_divides(kernel, opt, axis, size, amount)
+    size = splits.axis_is_fixed(kernel, opt, axis)
+    amount = splits.amount_is_real(kernel, opt, axis) or size
+    splits.kind_fits(kernel, opt, axis)
+    loops.not_along_a_scan(kernel, opt, axis)
+    loops.thread_is_free(kernel, opt, axis, amount, target)
+    splits.split_divides(kernel, opt, axis, size, amount)
     slice_ = -(-size // amount)
     if slice_ == 1:
         left = _without(kernel.schedule, axis)
@@ -109,14 +97,14 @@ def _thread(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
 def _order(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     """ORDER: these axes, in this order, into the places they hold."""
     axes = [resolve(kernel, opt, word) for word in opt.arg]
-    rule.order_is_of_loops(kernel, opt, axes)
+    loops.order_is_of_loops(kernel, opt, axes)
     return _permuted(kernel.schedule, axes)
 
 
 def _swap(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     """SWAP: two axes exchange their places."""
     axes = [resolve(kernel, opt, word) for word in opt.arg]
-    rule.order_is_of_loops(kernel, opt, axes)
+    loops.order_is_of_loops(kernel, opt, axes)
     places = {axis: at for at, axis in enumerate(kernel.schedule.axes)}
     first, second = sorted(axes, key=places.__getitem__)
     return _permuted(kernel.schedule, [second, first])
@@ -166,8 +154,8 @@ _STEPS: dict[str, Callable[[Kernel, Opt, Target], Schedule]] = {
     "KEEP": stage_opts.keep,
     "PREFETCH": stage_opts.prefetch,
     "NTSTORE": stage_opts.nt_store,
-    "LOCAL": workgroups.local,
-    "GROUP": workgroups.group,
-    "GROUPTOP": workgroups.group,
-    "NOLOCALS": workgroups.no_locals,
+    "LOCAL": workgroup_opts.local,
+    "GROUP": workgroup_opts.group,
+    "GROUPTOP": workgroup_opts.group,
+    "NOLOCALS": workgroup_opts.no_locals,
 }

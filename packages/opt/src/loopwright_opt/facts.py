@@ -34,7 +34,7 @@ class Facts:
 
     `common`: output dims of every statement. `scanned`: dims that a SCAN runs along.
     `dtypes`: of the buffers it touches, and what those are computed in. `free`: the dims a value
-    depends on.
+    depends on. `loaded`, `stored`: BUFFERs.
     """
 
     statements: tuple[Statement, ...]
@@ -44,6 +44,7 @@ class Facts:
     scanned: frozenset[str]
     dtypes: tuple[DType, ...]
     accesses: dict[str, Access]
+    loaded: frozenset[UOp]
     stored: frozenset[UOp]
 
 
@@ -102,6 +103,7 @@ def _find(kernel: Kernel) -> Facts:
         frozenset(scanned),
         tuple(dict.fromkeys(d for a in found for d in _computed(a.dtype))),
         {a.name: a for a in reversed(found)},
+        frozenset(n.src[0].src[0] for n in nodes if n.op is Op.LOAD),
         frozenset(a.buffer for a in found if a.is_store),
     )
 

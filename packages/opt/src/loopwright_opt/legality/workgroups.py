@@ -1,11 +1,7 @@
-"""LOCAL, GROUP, GROUPTOP and NOLOCALS: axes over the threads of a workgroup, and when they may be.
-
-Each rule is one function with its reason in one sentence.
-"""
+"""Rules of threads that work together: workgroups, groups, shared memory."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
 from loopwright_core.kernel.dims import Axis, AxisKind
@@ -13,87 +9,13 @@ from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.kernel.statements import Analysis, make_statements
 from loopwright_core.plugin.target import Target
-from loopwright_opt import legality as rule
-from loopwright_opt.axes import inside, is_outermost, refuse, resolve
+from loopwright_opt.axes import inside, refuse
 from loopwright_opt.facts import Facts, Statement, facts_of
 from loopwright_opt.text import WORKGROUP_OPS
 
-_THREADS = frozenset({AxisKind.LOCAL, AxisKind.GROUP})
+# Axes whose steps are threads of one workgroup.
+THREADS = frozenset({AxisKind.LOCAL, AxisKind.GROUP})
 _APART = frozenset({AxisKind.GLOBAL, AxisKind.GROUP})
-_FRONT = frozenset({AxisKind.GLOBAL, AxisKind.LOCAL})
-
-
-# Steps
-
-
-def local(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
-    """LOCAL: the inner part of an output axis runs on a workgroup's threads."""
-    axis = resolve(kernel, opt, opt.axis)
-    has_workgroups(kernel, opt, target)
-    locals_are_allowed(kernel, opt)
-    size = rule.axis_is_fixed(kernel, opt, axis)
-    amount = rule.amount_is_real(kernel, opt, axis) or size
-    local_is_of_an_output(kernel, opt, axis)
-    rule.not_along_a_scan(kernel, opt, axis)
-    rule.split_divides(kernel, opt, axis, size, amount)
-    return _placed(
-        kernel.schedule, axis, _inner(kernel.schedule, axis, size, amount, AxisKind.LOCAL)
-    )
-
-
-def group(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
-    """GROUP, GROUPTOP: the inner (outer) part of a reduce axis is split over a workgroup."""
-    axis = resolve(kernel, opt, opt.axis)
-    has_workgroups(kernel, opt, target)
-    locals_are_allowed(kernel, opt)
-    size = rule.axis_is_fixed(kernel, opt, axis)
-    amount = rule.amount_is_real(kernel, opt, axis) or size
-    group_is_of_a_reduce(kernel, opt, axis)
-    group_is_not_nested(kernel, opt, axis)
-    if opt.op == "GROUPTOP" and amount < size:
-        piece = -(-size // amount)
-        rule.split_divides(kernel, opt, axis, size, piece)
-        outer = Axis(axis.dim, axis.stride * piece, -(-size // piece), AxisKind.GROUP)
-        return _placed(kernel.schedule, axis, (replace(axis, size=piece), outer))
-    rule.split_divides(kernel, opt, axis, size, amount)
-    return _placed(
-        kernel.schedule, axis, _inner(kernel.schedule, axis, size, amount, AxisKind.GROUP)
-    )
-
-
-def no_locals(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
-    """NOLOCALS: one global id an item, the runtime chooses the workgroup."""
-    has_workgroups(kernel, opt, target)
-    no_threads_yet(kernel, opt)
-    return replace(kernel.schedule, no_locals=True)
-
-
-def _inner(
-    schedule: Schedule, axis: Axis, size: int, amount: int, kind: AxisKind
-) -> tuple[Axis | None, Axis]:
-    """What is left of the axis (nothing, where an inner one is used up) and its part on threads."""
-    if amount == size and not is_outermost(schedule, axis):
-        return None, replace(axis, kind=kind)
-    outer = Axis(axis.dim, axis.stride * amount, -(-size // amount), axis.kind)
-    return outer, Axis(axis.dim, axis.stride, amount, kind)
-
-
-def _placed(schedule: Schedule, axis: Axis, parts: tuple[Axis | None, Axis]) -> Schedule:
-    """LOCAL stands behind GLOBAL and LOCAL axes, GROUP before the first loop of its dim."""
-    left, threads = parts
-    rest = [a if a is not axis else left for a in schedule.axes]
-    axes = [a for a in rest if a is not None]
-    if threads.kind is AxisKind.LOCAL:
-        at = sum(a.kind in _FRONT for a in axes)
-        front = [a for a in axes if a.kind in _FRONT]
-        if axes[:at] != front:  # an ORDER moved loops before them: directly behind what is left
-            at = max(n for n, a in enumerate(axes) if a.kind in _FRONT) + 1 if front else 0
-    else:
-        at = min((n for n, a in enumerate(schedule.axes) if a.dim == axis.dim))
-    return schedule.with_axes((*axes[:at], threads, *axes[at:]))
-
-
-# Rules of one step
 
 
 def has_workgroups(kernel: Kernel, opt: Opt, target: Target) -> None:
@@ -115,24 +37,8 @@ def no_threads_yet(kernel: Kernel, opt: Opt) -> None:
     if kernel.schedule.no_locals:
         refuse(kernel, opt, "NOLOCALS holds already")
     for axis in kernel.schedule.axes:
-        if axis.kind in _THREADS:
+        if axis.kind in THREADS:
             refuse(kernel, opt, f"the axis is {axis.kind.name} already", axis.name)
-
-
-def local_is_of_an_output(kernel: Kernel, opt: Opt, axis: Axis) -> None:
-    """LOCAL splits output axes that run on the grid or as loops."""
-    if axis.kind is AxisKind.REDUCE:
-        refuse(kernel, opt, "LOCAL is for output axes", axis.name, f"GROUP {axis.name}")
-    if axis.kind not in (AxisKind.GLOBAL, AxisKind.LOOP):
-        refuse(kernel, opt, f"the axis is {axis.kind.name} already", axis.name)
-
-
-def group_is_of_a_reduce(kernel: Kernel, opt: Opt, axis: Axis) -> None:
-    """Only a reduce's loops are split over a group and joined."""
-    if axis.kind in (AxisKind.GLOBAL, AxisKind.LOOP):
-        refuse(kernel, opt, f"{opt.op} is for reduce axes", axis.name, f"LOCAL {axis.name}")
-    if axis.kind is not AxisKind.REDUCE:
-        refuse(kernel, opt, f"the axis is {axis.kind.name} already", axis.name)
 
 
 def group_is_not_nested(kernel: Kernel, opt: Opt, axis: Axis) -> None:
@@ -142,23 +48,6 @@ def group_is_not_nested(kernel: Kernel, opt: Opt, axis: Axis) -> None:
         if axis.dim in statement.bound and around:
             reason = f"{statement.label} runs inside a reduce over {', '.join(around)}"
             refuse(kernel, opt, reason, axis.name)
-
-
-# Rules of the whole schedule, after every step
-
-
-def check_workgroup(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
-    """The rules about threads that any step may break."""
-    if not any(a.kind in _THREADS for a in schedule.axes):
-        if opt.op in ("ORDER", "SWAP"):
-            values_stay_in_their_workgroup(kernel, opt, schedule)
-        return
-    workgroup_is_small(kernel, opt, schedule, target)
-    shared_memory_is_enough(kernel, opt, schedule, target)
-    groups_lie_with_their_reduce(kernel, opt, schedule)
-    threads_keep_no_values(kernel, opt, schedule)
-    if opt.op in ("ORDER", "SWAP", "GROUP", "GROUPTOP"):
-        values_stay_in_their_workgroup(kernel, opt, schedule)
 
 
 def workgroup_is_small(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
@@ -173,7 +62,7 @@ def workgroup_is_small(kernel: Kernel, opt: Opt, schedule: Schedule, target: Tar
 
 
 def _sizes(schedule: Schedule, statement: Statement) -> list[int]:
-    axes = [a for a in schedule.axes if a.kind in _THREADS and a.dim in statement.dims]
+    axes = [a for a in schedule.axes if a.kind in THREADS and a.dim in statement.dims]
     return [a.size for a in axes if isinstance(a.size, int) and a.size != 1]
 
 

@@ -1,0 +1,277 @@
+"""Rules of what is held near: copies, kept values, prefetches, stores around the cache."""
+
+from __future__ import annotations
+
+from math import prod
+
+from loopwright_core.ir.affine import affine, plus, scale
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import UOp, Variable
+from loopwright_core.kernel.access import Access, dims_below
+from loopwright_core.kernel.dims import Axis, AxisKind
+from loopwright_core.kernel.kernel import Kernel, buffer_name
+from loopwright_core.kernel.schedule import Opt, Schedule, Stage
+from loopwright_opt.axes import inside, refuse
+from loopwright_opt.facts import facts_of
+
+# A copy that outgrows the caches gains nothing.
+MAX_STAGE_BYTES = 4 << 20
+
+
+def access_exists(kernel: Kernel, opt: Opt, name: str) -> Access:
+    """An access goes by its buffer's name, `B`, or `B.1` for further index tuples."""
+    found = facts_of(kernel).accesses.get(name)
+    if found is None:
+        known = ", ".join(sorted(facts_of(kernel).accesses))
+        refuse(kernel, opt, f"there is no access {name}", fix=f"The accesses are {known}")
+    return found
+
+
+# Copies
+
+
+def held_once(kernel: Kernel, opt: Opt, made: Stage) -> None:
+    """An access is staged, a value kept, at one place."""
+    if any(s.access == made.access for s in kernel.schedule.stages):
+        done = "kept" if made.mode == "keep" else "staged"
+        refuse(kernel, opt, f"{made.access} is {done} already")
+
+
+def stands_in_a_loop(kernel: Kernel, opt: Opt, axis: Axis) -> None:
+    """What is expanded at the leaf has no room for a copy."""
+    if axis.kind.is_expanded:
+        refuse(kernel, opt, "a copy stands in a loop, not in expanded axes", axis.name)
+
+
+def is_a_load(kernel: Kernel, opt: Opt, access: Access) -> None:
+    """Copies are of loads."""
+    if access.is_store:
+        refuse(kernel, opt, "only loads are staged in this version")
+
+
+def is_read_only(kernel: Kernel, opt: Opt, access: Access) -> None:
+    """A copy would miss what the kernel itself writes to the buffer."""
+    if access.buffer in facts_of(kernel).stored:
+        refuse(kernel, opt, f"{_buffer(access)} is written in this kernel")
+
+
+def index_is_affine(kernel: Kernel, opt: Opt, access: Access) -> None:
+    """Which elements a copy holds follows from the dims alone."""
+    if access.opaque or not access.is_plain:
+        refuse(kernel, opt, f"the index of {access.name} is not affine in the dims")
+
+
+def threads_have_room(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> None:
+    """What stands outside every loop would stand outside the threads too."""
+    if not made.at and any(a.kind is AxisKind.THREAD for a in schedule.axes):
+        refuse(kernel, opt, f"outside the threads there is no room for {made.access}")
+
+
+def holder_stays(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> None:
+    """The loop that a copy stands in stays one."""
+    if not made.at:
+        return
+    axis = next((a for a in schedule.axes if a.name == made.at), None)
+    if axis is None or axis.kind.is_expanded:
+        refuse(kernel, opt, f"{made.access} is held in {made.at}, which this step changes", made.at)
+
+
+def users_run_inside(kernel: Kernel, opt: Opt, made: Stage, users: tuple[int, ...]) -> None:
+    """The loop of a copy is one around every statement that reads it."""
+    dim = made.at.partition("/")[0]
+    for place in users:
+        statement = facts_of(kernel).statements[place]
+        if made.at and dim not in statement.dims:
+            refuse(kernel, opt, f"{statement.label} does not run inside {made.at}", made.at)
+
+
+def has_elements(kernel: Kernel, opt: Opt, made: Stage, axes: tuple[Axis, ...]) -> None:
+    """A copy of one element is a register."""
+    if not axes:
+        refuse(kernel, opt, f"{made.access} touches one element inside {made.at}", made.at)
+
+
+def has_a_size(kernel: Kernel, opt: Opt, made: Stage, axes: tuple[Axis, ...]) -> None:
+    """An array is declared with its size before launch."""
+    if any(isinstance(a.size, Variable) for a in axes):
+        refuse(kernel, opt, "a symbolic axis inside leaves the copy without a size", made.at)
+
+
+def validity_is_its_own(kernel: Kernel, opt: Opt, access: Access) -> None:
+    """Readers of a panel take it unmasked: whether an element is valid asks only where it lies."""
+    if not all(dims_below((c,)) <= access.dims for c in access.valid):
+        refuse(kernel, opt, f"whether {access.name} is valid depends on other dims")
+
+
+def halo_is_plain(kernel: Kernel, opt: Opt, made: Stage) -> None:
+    """A halo copy lies as the buffer does."""
+    if made.layout or made.order:
+        refuse(kernel, opt, "a halo copy has the buffer's own layout and order")
+
+
+def halo_is_masked_by_bounds(kernel: Kernel, opt: Opt, access: Access) -> None:
+    """A halo copy is filled outside the buffer: each condition bounds one index."""
+    for condition in access.valid:
+        if not _is_bound(access, condition):
+            refuse(kernel, opt, f"a condition of {access.name} is no bound of one index")
+
+
+def fits(kernel: Kernel, opt: Opt, made: Stage, size: int) -> None:
+    """A copy fits the caches."""
+    if size > MAX_STAGE_BYTES:
+        refuse(kernel, opt, f"the copy of {size} bytes exceeds {MAX_STAGE_BYTES}", made.at)
+
+
+def lists_name_axes(kernel: Kernel, opt: Opt, made: Stage, axes: tuple[Axis, ...]) -> None:
+    """A layout and an order are permutations of the axes inside."""
+    wanted = {a.name for a in axes}
+    for what, names in (("layout", made.layout), ("order", made.order)):
+        if names and (set(names) != wanted or len(names) != len(wanted)):
+            known = ", ".join(a.name for a in axes)
+            reason = f"the {what} of {made.access} must name each axis inside once"
+            refuse(kernel, opt, reason, made.at, f"They are {known}")
+
+
+def check_stage(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> None:
+    """All rules of a staged access under a schedule."""
+    access = access_exists(kernel, opt, made.access)
+    is_a_load(kernel, opt, access)
+    is_read_only(kernel, opt, access)
+    index_is_affine(kernel, opt, access)
+    threads_have_room(kernel, opt, schedule, made)
+    holder_stays(kernel, opt, schedule, made)
+    users_run_inside(kernel, opt, made, facts_of(kernel).within[access.node])
+    axes = inside(schedule, made.at, access.dims)
+    has_elements(kernel, opt, made, axes)
+    has_a_size(kernel, opt, made, axes)
+    if made.mode == "halo":
+        halo_is_plain(kernel, opt, made)
+        halo_is_masked_by_bounds(kernel, opt, access)
+        elements = halo_elements(access, axes)
+    else:
+        validity_is_its_own(kernel, opt, access)
+        elements = prod(a.size for a in axes if isinstance(a.size, int))
+    fits(kernel, opt, made, elements * access.dtype.itemsize)
+    lists_name_axes(kernel, opt, made, axes)
+
+
+def halo_elements(access: Access, axes: tuple[Axis, ...]) -> int:
+    """Elements of the box that an access reaches while these axes run."""
+    elements = 1
+    for form in access.form:
+        reach = 0
+        for atom, k in form.terms:
+            for a in axes:
+                if a.dim == atom.arg.name and isinstance(a.size, int):
+                    reach += abs(k) * a.stride * (a.size - 1)
+        elements *= reach + 1
+    return elements
+
+
+def _is_bound(access: Access, condition: UOp) -> bool:
+    """Whether a condition is `+-index + const < 0` for one of the access's indices."""
+    if condition.op is not Op.CMPLT:
+        return False
+    terms = plus(affine(condition.src[0]), affine(condition.src[1]), -1).terms
+    return any(terms == f.terms or terms == scale(f, -1).terms for f in access.form)
+
+
+def _buffer(access: Access) -> str:
+    return buffer_name(access.buffer.arg.slot)
+
+
+# Kept values
+
+
+def keep_is_plain(kernel: Kernel, opt: Opt, has_lists: bool) -> None:
+    """A kept value lies by its own dims."""
+    if has_lists:
+        refuse(kernel, opt, "KEEP takes a value and an axis only")
+
+
+def value_is_shared(kernel: Kernel, opt: Opt, made: Stage) -> tuple[UOp, ...]:
+    """What is kept is a value that several statements need."""
+    place = made.access[1:]
+    if made.access[:1] != "v" or not place.isdigit() or int(place) >= len(kernel.shared):
+        known = ", ".join(f"v{n}" for n in range(len(kernel.shared))) or "there is none"
+        refuse(kernel, opt, f"{made.access} is no shared value", fix=f"Shared: {known}")
+    return kernel.shared[int(place)]
+
+
+def instances_agree(kernel: Kernel, opt: Opt, made: Stage, instances: tuple[UOp, ...]) -> None:
+    """One instance writes for the others: they differ in the names of their dims only."""
+    for other in instances[1:]:
+        if not _is_renamed(instances[0], other):
+            refuse(kernel, opt, f"the instances of {made.access} are at shifted places")
+
+
+def value_has_a_writer(kernel: Kernel, opt: Opt, made: Stage, instances: tuple[UOp, ...]) -> None:
+    """Some statement computes the value once: it has no dims beyond the value's own."""
+    facts = facts_of(kernel)
+    for u in instances:
+        if any(facts.statements[s].dims <= facts.free[u] for s in facts.within.get(u, ())):
+            return
+    refuse(kernel, opt, f"every user of {made.access} repeats it along another dim")
+
+
+def users_share_the_loop(
+    kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage, users: tuple[int, ...]
+) -> None:
+    """Writer and readers run in the same loops, down to the one that holds the value."""
+    facts = facts_of(kernel)
+    if len({_path(schedule, made.at, facts.statements[place].dims) for place in users}) > 1:
+        refuse(kernel, opt, f"not all users of {made.access} run in one loop {made.at}", made.at)
+
+
+def check_keep(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> None:
+    """All rules of a kept value under a schedule."""
+    instances = value_is_shared(kernel, opt, made)
+    facts = facts_of(kernel)
+    instances_agree(kernel, opt, made, instances)
+    value_has_a_writer(kernel, opt, made, instances)
+    users = tuple([place for u in instances for place in facts.within.get(u, ())])
+    threads_have_room(kernel, opt, schedule, made)
+    holder_stays(kernel, opt, schedule, made)
+    users_run_inside(kernel, opt, made, users)
+    users_share_the_loop(kernel, opt, schedule, made, users)
+    for u in instances:
+        axes = inside(schedule, made.at, facts.free[u])
+        has_a_size(kernel, opt, made, axes)
+        size = u.dtype.itemsize
+        for dim in facts.free[u]:
+            steps = [a.stride * (a.size - 1) for a in axes if a.dim == dim]  # type: ignore[operator]
+            size *= 1 + sum(steps)
+        fits(kernel, opt, made, size)
+
+
+def _path(schedule: Schedule, at: str, dims: frozenset[str]) -> tuple[str, ...]:
+    """The loops around a statement from the outermost to the axis `at`."""
+    found: list[str] = []
+    for axis in schedule.axes:
+        if not at or axis.kind.is_expanded:
+            break
+        if axis.dim in dims:
+            found.append(axis.name)
+        if axis.name == at:
+            break
+    return tuple(found)
+
+
+def _is_renamed(a: UOp, b: UOp) -> bool:
+    """Whether two values differ in the names of their dims only."""
+    names: dict[UOp, UOp] = {}
+    stack, seen = [(a, b)], set()
+    while stack:
+        pair = stack.pop()
+        x, y = pair
+        if pair in seen:
+            continue
+        seen.add(pair)
+        if x.op is Op.DIM and y.op is Op.DIM:
+            if names.setdefault(x, y) is not y or x.arg.size != y.arg.size:
+                return False
+        elif x.op is not y.op or x.arg != y.arg or len(x.src) != len(y.src):
+            return False
+        else:
+            stack.extend(zip(x.src, y.src, strict=True))
+    return len(set(names.values())) == len(names)

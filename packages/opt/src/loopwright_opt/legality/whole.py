@@ -1,0 +1,46 @@
+"""What is asked of the whole schedule after every step: a later one may break an earlier one."""
+
+from __future__ import annotations
+
+from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.schedule import Opt, Schedule
+from loopwright_core.plugin.target import Target
+from loopwright_opt.legality import hints, loops, splits, stages, workgroups
+
+
+def check(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
+    """Raises OptError where the schedule after a step is none that can be lowered."""
+    splits.one_vector_a_statement(kernel, opt, schedule)
+    splits.leaf_is_small(kernel, opt, schedule)
+    loops.scans_run_in_order(kernel, opt, schedule)
+    if opt.op not in ("STAGE", "KEEP", "PREFETCH", "NTSTORE"):
+        _check_held(kernel, opt, schedule, target)
+    if target.has_local:
+        _check_workgroup(kernel, opt, schedule, target)
+    if opt.op in ("ORDER", "SWAP"):
+        loops.nest_exists(kernel, opt, schedule)
+
+
+def _check_held(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
+    """Stages, kept values and lines after a step that moved or split axes."""
+    for made in schedule.stages:
+        if made.mode == "keep":
+            stages.check_keep(kernel, opt, schedule, made)
+        else:
+            stages.check_stage(kernel, opt, schedule, made)
+    for name in schedule.nt_stores:
+        hints.lines_are_whole(kernel, opt, schedule, name, target)
+
+
+def _check_workgroup(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
+    """The rules about threads that any step may break."""
+    if not any(a.kind in workgroups.THREADS for a in schedule.axes):
+        if opt.op in ("ORDER", "SWAP"):
+            workgroups.values_stay_in_their_workgroup(kernel, opt, schedule)
+        return
+    workgroups.workgroup_is_small(kernel, opt, schedule, target)
+    workgroups.shared_memory_is_enough(kernel, opt, schedule, target)
+    workgroups.groups_lie_with_their_reduce(kernel, opt, schedule)
+    workgroups.threads_keep_no_values(kernel, opt, schedule)
+    if opt.op in ("ORDER", "SWAP", "GROUP", "GROUPTOP"):
+        workgroups.values_stay_in_their_workgroup(kernel, opt, schedule)
