@@ -22,7 +22,7 @@ from loopwright_core.ir.uop import UOp
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_lower.indexing import index
 from loopwright_lower.lowering import lower
-from loopwright_opt.strategies.choice import STRATEGIES, propose
+from loopwright_opt.strategies.choice import propose, strategies
 from loopwright_render_clang.device import CpuDevice
 from support.exact_kernels import GuardedMemory
 
@@ -148,10 +148,10 @@ KINDS: dict[str, Callable[[random.Random], UOp]] = {
 def settings(rng: random.Random) -> dict[str, int]:
     """Threads for any work at all, and now and then another value of a parameter."""
     found = {"threads.worth": 0}
-    for strategy in STRATEGIES:
+    for strategy in strategies():
         for p in strategy.parameters:
-            if rng.random() < 0.2:
-                found[f"{strategy.name}.{p.name}"] = rng.choice(p.choices)
+            if p.name not in found and rng.random() < 0.2:
+                found[p.name] = rng.choice(p.choices)
     return found
 
 
@@ -175,7 +175,7 @@ def test_proposals_change_no_bit(kind: str) -> None:
             registers=rng.choice((16, 32)),
             caches=(rng.choice((1 << 10, 32 << 10)), 512 << 10, 0),
         )
-        made = propose(plain, target, settings(rng)).kernel
+        made = propose(plain, target, settings=settings(rng)).kernel
         expected, actual = GuardedMemory(plain, seed), GuardedMemory(plain, seed)
         run(plain, expected)
         what = f"seed {seed}: {made.schedule}"

@@ -18,7 +18,7 @@ from loopwright_core.kernel.options import Options
 from loopwright_core.plugin.target import Target
 from loopwright_opt.apply import apply_all
 from loopwright_opt.plugin import loopwright_schedule
-from loopwright_opt.strategies.choice import STRATEGIES, propose
+from loopwright_opt.strategies.choice import OURS, proposals, propose, strategies, variations
 from loopwright_opt.text import parse, show
 
 # As `cpu:x86-64-v3` and `cpu:x86-64-v4`, on one thread.
@@ -160,10 +160,19 @@ def test_proposals(name: str) -> None:
         assert propose(kernel, target) == made
         assert apply_all(kernel, parse(show(made.kernel.schedule.opts)), target) == made.kernel
         assert bool(made.why) == bool(made.kernel.schedule.opts)
-    for strategy in STRATEGIES:
-        for p in strategy.parameters:
-            for value in p.choices:
-                propose(kernel, V3, {f"{strategy.name}.{p.name}": value})
+    assert propose(kernel, V3) == proposals(kernel, V3)[0]
+    for made in variations(kernel, V3):
+        assert apply_all(kernel, made.kernel.schedule.opts, V3) == made.kernel
+
+
+def test_ours_are_registered() -> None:
+    """The plugin's strategies are those the optimizer collects; names and parameters are unique."""
+    assert [s for s in strategies() if s in OURS] == list(OURS)
+    assert len({s.name for s in OURS}) == len(OURS)
+    for each in OURS:
+        names = [p.name for p in each.parameters]
+        assert len(set(names)) == len(names)
+        assert all(p.default in p.choices for p in each.parameters)
 
 
 def test_order_of_decision() -> None:

@@ -6,10 +6,11 @@ from loopwright_core.errors import OptError, fail
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.options import Options
 from loopwright_core.plugin import hookimpl
+from loopwright_core.plugin.strategy import Strategy
 from loopwright_core.plugin.target import Target
 from loopwright_opt.apply import apply_all
 from loopwright_opt.cost import predict
-from loopwright_opt.strategies.choice import propose
+from loopwright_opt.strategies.choice import OURS, propose
 from loopwright_opt.text import parse
 
 REQUIRES_API = (1, 0)
@@ -26,13 +27,19 @@ def loopwright_schedule(kernel: Kernel, target: Target, options: Options) -> Ker
     if options.schedule == "none":
         return kernel
     if options.schedule == "heuristic":
-        return propose(kernel, target).kernel
+        return propose(kernel, target, options).kernel
     if options.schedule == "beam":
         from loopwright_opt.beam import tune  # processes and pools: no other road needs them
 
         return tune(kernel, target, options)
     what = f"schedule={options.schedule!r} is not known"
     fail(OptError, what, fix='Use "none", "heuristic" or "beam"')
+
+
+@hookimpl(trylast=True)
+def loopwright_strategies() -> list[Strategy]:
+    """Ours, in the order of decision."""
+    return list(OURS)
 
 
 @hookimpl(trylast=True)

@@ -23,8 +23,7 @@ from loopwright_core.progress import Progress, report
 from loopwright_opt import portable
 from loopwright_opt.actions import neighbours
 from loopwright_opt.cost import predict
-from loopwright_opt.strategies.choice import STRATEGIES, propose
-from loopwright_opt.strategies.threads import THREADS
+from loopwright_opt.strategies.choice import proposals, propose, variations
 from loopwright_opt.worker import Limits, Outcome, Task, Worker, carry
 
 _log = logging.getLogger("loopwright.opt")
@@ -160,13 +159,8 @@ class Search:
         self._reference(plain)
         first = self._candidate(proposed)
         more = [self._candidate(k) for k in self.starts]
-        strategies = (*STRATEGIES, THREADS)
-        for strategy in strategies:
-            for p in strategy.parameters:
-                for value in p.choices:
-                    if value != p.default:
-                        settings = {f"{strategy.name}.{p.name}": value}
-                        more.append(self._candidate(propose(self.kernel, target, settings).kernel))
+        for proposal in (*proposals(self.kernel, target), *variations(self.kernel, target)):
+            more.append(self._candidate(proposal.kernel))
         self._time([c for c in [first, *more[: len(self.starts)]] if c is not None])
         if first is not None and first.times:
             self._start = first

@@ -20,6 +20,7 @@ from loopwright_core.kernel.options import Options
 from loopwright_core.kernel.schedule import Opt
 from loopwright_core.plugin.api import hookspec
 from loopwright_core.plugin.device import Device
+from loopwright_core.plugin.strategy import Strategy
 from loopwright_core.plugin.target import Target
 from loopwright_core.program.program import Program
 
@@ -66,9 +67,10 @@ def loopwright_schedule(kernel: Kernel, target: Target, options: Options) -> Ker
 
 
 @hookspec
-def loopwright_strategies() -> list[Any]:
+def loopwright_strategies() -> list[Strategy]:
     """Heuristics with named parameters and ranges, collected: each proposes a schedule.
 
+    A kernel without given opts gets the first proposal, those of other plugins before our own.
     The search starts from every strategy's proposal and moves its parameters.
     """
 

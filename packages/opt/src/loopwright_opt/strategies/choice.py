@@ -1,23 +1,25 @@
-"""Which strategy a kernel gets: the first whose structure it has, then threads."""
+"""Which strategy a kernel gets: the first, over all plugins, that proposes a legal schedule."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from loopwright_core.errors import LoopwrightError, OptError, PluginError, fail
 from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.options import Options
+from loopwright_core.plugin.loader import registry
+from loopwright_core.plugin.strategy import Strategy
 from loopwright_core.plugin.target import Target
+from loopwright_opt.apply import apply_all
 from loopwright_opt.strategies.columns import COLUMNS
 from loopwright_opt.strategies.lanes import LANES
 from loopwright_opt.strategies.products import PRODUCTS
-from loopwright_opt.strategies.strategy import Draft, Strategy
+from loopwright_opt.strategies.strategy import Draft, strategy
 from loopwright_opt.strategies.threads import THREADS
 from loopwright_opt.strategies.transposes import TRANSPOSES
 from loopwright_opt.strategies.windows import WINDOWS
-
-# The first that applies ends the list; LANES applies to everything.
-STRATEGIES: tuple[Strategy, ...] = (WINDOWS, PRODUCTS, TRANSPOSES, COLUMNS, LANES)
 
 _log = logging.getLogger("loopwright.opt")
 
@@ -31,16 +33,93 @@ class Proposal:
     why: tuple[str, ...]
 
 
-def propose(kernel: Kernel, target: Target, settings: Mapping[str, int] | None = None) -> Proposal:
+def _on_cpu(draft: Draft) -> bool:
+    return not draft.target.has_local and not draft.options.parity
+
+
+# In the order of decision; LANES applies to everything.
+OURS: tuple[Strategy, ...] = tuple(
+    [strategy(_on_cpu, h, THREADS) for h in (WINDOWS, PRODUCTS, TRANSPOSES, COLUMNS, LANES)]
+)
+
+
+def strategies() -> tuple[Strategy, ...]:
+    """Every plugin's strategies in the order of decision, our own last.
+
+    Raises PluginError for two of one name, and for what is none.
+    """
+    found: dict[str, Strategy] = {}
+    for part in registry().hook.loopwright_strategies():
+        for given in part:
+            if not isinstance(given, Strategy):
+                fail(PluginError, f"loopwright_strategies returned {given!r}, which is no Strategy")
+            if given.name in found:
+                fail(PluginError, f"two plugins bring a strategy named {given.name!r}", fix=_FIX)
+            found[given.name] = given
+    return tuple(found.values())
+
+
+_FIX = "uninstall one of them, or name those wanted in LOOPWRIGHT_PLUGINS"
+
+
+def propose(
+    kernel: Kernel,
+    target: Target,
+    options: Options | None = None,
+    settings: Mapping[str, int] | None = None,
+) -> Proposal:
     """The kernel under the strategy of its structure. The same arguments give the same schedule.
 
     `settings`: values for parameters by `strategy.parameter`; the rest have their defaults.
     """
-    for strategy in STRATEGIES:
-        draft = Draft(kernel, target, settings or {})
-        if strategy(draft):
-            break
-    THREADS(draft)
-    for reason in draft.why:
-        _log.debug("%s: %s: %s", kernel.name, strategy.name, reason)
-    return Proposal(draft.kernel, strategy.name, tuple(draft.why))
+    options = options or Options()
+    for each in strategies():
+        found = _made(each, kernel, target, options, settings or {})
+        if found is not None:
+            for reason in found.why:
+                _log.debug("%s: %s: %s", kernel.name, found.strategy, reason)
+            return found
+    return Proposal(kernel, "none", ())
+
+
+def proposals(kernel: Kernel, target: Target, options: Options | None = None) -> list[Proposal]:
+    """What every strategy proposes that applies to the kernel, in the order of decision."""
+    options = options or Options()
+    found = [_made(each, kernel, target, options, {}) for each in strategies()]
+    return [p for p in found if p is not None]
+
+
+def variations(
+    kernel: Kernel, target: Target, options: Options | None = None
+) -> Iterator[Proposal]:
+    """The proposals of every strategy with one of its parameters at another value."""
+    options = options or Options()
+    for each in strategies():
+        if _made(each, kernel, target, options, {}) is None:
+            continue
+        for p in each.parameters:
+            for value in p.choices:
+                if value != p.default:
+                    found = _made(each, kernel, target, options, {p.name: value})
+                    if found is not None:
+                        yield found
+
+
+def _made(
+    each: Strategy, kernel: Kernel, target: Target, options: Options, settings: Mapping[str, int]
+) -> Proposal | None:
+    """None where it does not apply, or where its steps are not legal."""
+    values = {p.name: settings.get(p.name, p.default) for p in each.parameters}
+    try:
+        found = each.suggest(kernel, target, options, values)
+        if found is None:
+            return None
+        return Proposal(apply_all(kernel, found.opts, target), each.name, found.why)
+    except OptError as error:
+        _log.info("%s: strategy %s: %s", kernel.name, each.name, error)
+        return None
+    except (LoopwrightError, MemoryError):
+        raise
+    except Exception as error:
+        what = f"strategy {each.name} failed with {type(error).__name__}: {error}"
+        raise PluginError(f"{what}. This is a bug there; please report it.") from error

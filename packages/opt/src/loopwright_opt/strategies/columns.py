@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from loopwright_core.ir.combine import COMBINES
 from loopwright_core.kernel.access import Access
+from loopwright_core.plugin.strategy import Parameter
 from loopwright_opt.facts import Statement
-from loopwright_opt.strategies.strategy import Draft, Parameter, Strategy
+from loopwright_opt.strategies.strategy import Draft, Heuristic
 from loopwright_opt.strategies.structure import lanes_along, reduces, stores
 from loopwright_opt.strategies.threads import thread_one_of
 
@@ -87,6 +88,6 @@ def _in_registers(
     return True
 
 
-COLUMNS = Strategy(
+COLUMNS = Heuristic(
     "columns", (Parameter("rows", 8, (2, 4, 8)), Parameter("vectors", 4, (1, 2, 4))), _run
 )

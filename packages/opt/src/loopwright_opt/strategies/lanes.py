@@ -10,8 +10,9 @@ from math import prod
 
 from loopwright_core.kernel.access import Access
 from loopwright_core.kernel.dims import AxisKind
+from loopwright_core.plugin.strategy import Parameter
 from loopwright_opt.facts import Statement
-from loopwright_opt.strategies.strategy import Draft, Parameter, Strategy
+from loopwright_opt.strategies.strategy import Draft, Heuristic
 from loopwright_opt.strategies.structure import (
     COSTLY_OPS,
     accesses_of,
@@ -229,7 +230,7 @@ def _kept(draft: Draft, dims: frozenset[str]) -> int:
     return prod(draft.size(d) for d in dims)
 
 
-LANES = Strategy(
+LANES = Heuristic(
     "lanes",
     (
         Parameter("rows", 4, (1, 2, 4, 8)),

@@ -9,8 +9,9 @@ from math import prod
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
 from loopwright_core.kernel.access import Access
+from loopwright_core.plugin.strategy import Parameter
 from loopwright_opt.facts import Facts, Statement
-from loopwright_opt.strategies.strategy import Draft, Parameter, Strategy
+from loopwright_opt.strategies.strategy import Draft, Heuristic
 from loopwright_opt.strategies.structure import below, lanes_along, reduces, stores
 from loopwright_opt.strategies.threads import balanced, thread_one_of, wanted_threads
 
@@ -325,7 +326,7 @@ def _rows_are_staged(found: Product, n: int, width: int) -> bool:
     return n >= 4 * width and not _is_unit(found.row, found.bound)
 
 
-PRODUCTS = Strategy(
+PRODUCTS = Heuristic(
     "products",
     (
         Parameter("rows", 0, (0, 2, 3, 4, 5, 6, 8, 12)),

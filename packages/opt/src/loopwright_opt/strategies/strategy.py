@@ -1,4 +1,4 @@
-"""What a strategy is: a rule with named parameters that puts steps on a draft of a schedule."""
+"""How our strategies are made: heuristics that put steps on a draft of a schedule, in a row."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from loopwright_core.errors import OptError
+from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.options import Options
+from loopwright_core.plugin.strategy import Parameter, Strategy, Suggestion
 from loopwright_core.plugin.target import Target
 from loopwright_opt.apply import apply_all
 from loopwright_opt.facts import Facts, facts_of
 from loopwright_opt.text import parse
 
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A number that a strategy goes by, and the values a search may try instead."""
-
-    name: str
-    default: int
-    choices: tuple[int, ...]
+_OUTPUT = (AxisKind.GLOBAL, AxisKind.LOOP)
 
 
 @dataclass
@@ -29,6 +25,7 @@ class Draft:
     kernel: Kernel
     target: Target
     settings: Mapping[str, int] = field(default_factory=dict)
+    options: Options = field(default_factory=Options)
     why: list[str] = field(default_factory=list)
 
     @property
@@ -39,6 +36,19 @@ class Draft:
         """A dim's extent; 0 where it is symbolic: such a dim can only loop."""
         found = self.kernel.dim(dim).size
         return found if isinstance(found, int) else 0
+
+    def outputs(self) -> list[Axis]:
+        """The output axes that nothing was done to yet, in the order of the kernel's dims."""
+        return self._left(_OUTPUT)
+
+    def reduces(self) -> list[Axis]:
+        """The reduce axes that nothing was done to yet, in the order of the kernel's dims."""
+        return self._left((AxisKind.REDUCE,))
+
+    def _left(self, kinds: tuple[AxisKind, ...]) -> list[Axis]:
+        order = {d.name: n for n, d in enumerate(self.kernel.dims)}
+        found = [a for a in self.kernel.schedule.axes if a.kind in kinds and a.size != 1]
+        return sorted(found, key=lambda a: (order[a.dim], -a.stride))
 
     def do(self, *steps: str) -> bool:
         """Apply these steps, all or none; whether they are legal."""
@@ -53,10 +63,10 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Strategy:
+class Heuristic:
     """`run` changes the draft and tells whether the kernel is of its kind.
 
-    Its parameters are read by name from `Draft.settings`, as `strategy.name`.
+    It is given its parameters by their names without `heuristic.`; the settings have them with it.
     """
 
     name: str
@@ -67,3 +77,24 @@ class Strategy:
         given = draft.settings
         values = {p.name: given.get(f"{self.name}.{p.name}", p.default) for p in self.parameters}
         return self.run(draft, values)
+
+
+def strategy(when: Callable[[Draft], bool], first: Heuristic, *then: Heuristic) -> Strategy:
+    """The strategy of heuristics in a row, where `when` and the first of them apply."""
+
+    def suggest(
+        kernel: Kernel, target: Target, options: Options, values: Mapping[str, int]
+    ) -> Suggestion | None:
+        draft = Draft(kernel, target, values, options)
+        if not when(draft) or not first(draft):
+            return None
+        for heuristic in then:
+            heuristic(draft)
+        return Suggestion(draft.kernel.schedule.opts, tuple(draft.why))
+
+    named = [
+        Parameter(f"{h.name}.{p.name}", p.default, p.choices)
+        for h in (first, *then)
+        for p in h.parameters
+    ]
+    return Strategy(first.name, tuple(named), suggest)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.estimate import estimate
+from loopwright_core.plugin.strategy import Parameter
 from loopwright_opt.facts import facts_of
-from loopwright_opt.strategies.strategy import Draft, Parameter, Strategy
+from loopwright_opt.strategies.strategy import Draft, Heuristic
 from loopwright_opt.strategies.structure import weigh
 
 # Microseconds of work below which waking the other threads costs more than it saves.
@@ -75,4 +76,4 @@ def _run(draft: Draft, p: Mapping[str, int]) -> bool:
     return thread_one_of(draft, tuple(axes))
 
 
-THREADS = Strategy("threads", (Parameter("worth", WORTH, (10, 20, 40, 80)),), _run)
+THREADS = Heuristic("threads", (Parameter("worth", WORTH, (10, 20, 40, 80)),), _run)

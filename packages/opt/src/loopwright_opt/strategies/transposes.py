@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loopwright_core.kernel.access import Access
-from loopwright_opt.strategies.strategy import Draft, Parameter, Strategy
+from loopwright_core.plugin.strategy import Parameter
+from loopwright_opt.strategies.strategy import Draft, Heuristic
 from loopwright_opt.strategies.structure import lanes_along, stores
 from loopwright_opt.strategies.threads import thread_one_of
 
@@ -52,4 +53,4 @@ def _stage(draft: Draft, access: Access, loops: list[str]) -> bool:
     return draft.do(f"STAGE {access.name} @{loops[-3]} order {order}")
 
 
-TRANSPOSES = Strategy("transposes", (Parameter("tile", 0, (0, 16, 32, 64, 128)),), _run)
+TRANSPOSES = Heuristic("transposes", (Parameter("tile", 0, (0, 16, 32, 64, 128)),), _run)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
+from loopwright_core.plugin.strategy import Parameter
 from loopwright_opt.strategies.products import Product, find, tile, tile_steps
-from loopwright_opt.strategies.strategy import Draft, Parameter, Strategy
+from loopwright_opt.strategies.strategy import Draft, Heuristic
 from loopwright_opt.strategies.threads import thread_one_of
 
 # Rows of weights below which a copy of the input is read too seldom.
@@ -87,4 +88,4 @@ def _without_copies(draft: Draft, found: Product, mr: int, nv: int) -> bool:
     return True
 
 
-WINDOWS = Strategy("windows", (Parameter("block", 8, (2, 4, 8, 16)),), _run)
+WINDOWS = Heuristic("windows", (Parameter("block", 8, (2, 4, 8, 16)),), _run)
