@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from handmade import matmul
 
-from loopwright_core.kernel.describe import describe, nest
+from loopwright_core.kernel.describe import nest
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.schedule import Schedule, Stage
 
@@ -14,12 +14,15 @@ from loopwright_core.kernel.schedule import Schedule, Stage
 def test_describe() -> None:
     """One line of kinds and sizes in nest order; coloured on request, cut to a width."""
     k = matmul()
-    assert describe(k) == "name  L4 L6 R8"
-    assert describe(k, colour=True) == "name  \x1b[37mL4\x1b[0m \x1b[37mL6\x1b[0m \x1b[31mR8\x1b[0m"
-    assert describe(k, width=10) == "name  L4 …"
-    assert len(describe(k, width=10)) <= 10
+    assert k.describe() == "name  i:L4 j:L6 k:R8"
+    coloured = k.describe(colour=True)
+    assert coloured == "name  \x1b[37mi:L4\x1b[0m \x1b[37mj:L6\x1b[0m \x1b[31mk:R8\x1b[0m"
+    assert k.describe(width=10) == "name  i:L…"
+    assert k.describe(width=20) == k.describe()
+    for width in range(22):
+        assert len(k.describe(width)) == min(width, 20)
     quiet = k.with_schedule(replace(k.schedule, no_locals=True))
-    assert describe(quiet).endswith("no locals")
+    assert quiet.describe().endswith("k:R8 (no locals)")
 
 
 def test_nest() -> None:

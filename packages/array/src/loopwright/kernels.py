@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +10,13 @@ from loopwright.named import named_kernel
 from loopwright.options import current
 from loopwright_core.built import Built
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, fail
-from loopwright_core.ir.uop import Variable
-from loopwright_core.kernel.dims import Axis
-from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.plugin.loader import registry
 from loopwright_core.program.program import Estimate
 
 if TYPE_CHECKING:
     from loopwright.array import Array
 
-__all__ = ["KernelView", "LaunchSize", "describe", "kernels", "named_kernel"]
+__all__ = ["KernelView", "LaunchSize", "kernels", "named_kernel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,11 @@ class KernelView:
 
     def describe(self, width: int | None = None, colour: bool = False) -> str:
         """One line: the name and the axes in nest order, cut to `width` columns."""
-        return describe(self._built.kernel, width, colour)
+        return self._built.kernel.describe(width, colour)
+
+    def explain(self) -> tuple[str, ...]:
+        """The schedule in sentences, one for each thing that was decided."""
+        return self._built.kernel.explain()
 
     def compile(self) -> bytes:
         """The compiled text. Raises CompileError, DeviceError."""
@@ -105,41 +105,3 @@ def kernels(*arrays: Array, device: str | None = None) -> list[KernelView]:
         built = build_distinct(plan, registry().device(name), current())
         views += [KernelView(b) for b in dict.fromkeys(built)]
     return views
-
-
-# SGR codes of the colours named in AxisKind.
-_SGR = {
-    "blue": "34",
-    "bright_blue": "94",
-    "cyan": "36",
-    "magenta on white": "35;47",
-    "green": "32",
-    "white": "37",
-    "red": "31",
-    "magenta": "35",
-    "yellow": "33",
-    "bright_yellow": "93",
-}
-
-
-def describe(kernel: Kernel, width: int | None = None, colour: bool = False) -> str:
-    """A kernel on one line: `name  i:L64 j/16:L4 j:v16`, each axis with its kind's letter."""
-    parts = [_axis_text(axis, kernel.schedule.axes) for axis in kernel.schedule.axes]
-    if kernel.schedule.no_locals:
-        parts.append("(no locals)")
-    line = " ".join([f"{kernel.name} ", *parts])
-    if width is not None and len(line) > width:
-        return line[: max(width - 1, 0)] + "…"
-    if not colour:
-        return line
-    styled = [
-        f"\x1b[{_SGR[axis.kind.value[1]]}m{part}\x1b[0m"
-        for axis, part in zip(kernel.schedule.axes, parts, strict=False)
-    ]
-    return " ".join([f"{kernel.name} ", *styled, *parts[len(styled) :]])
-
-
-def _axis_text(axis: Axis, axes: Sequence[Axis]) -> str:
-    is_only = sum(a.dim == axis.dim for a in axes) == 1
-    size = axis.size.name if isinstance(axis.size, Variable) else axis.size
-    return f"{axis.dim if is_only else axis.name}:{axis.kind.value[0]}{size}"

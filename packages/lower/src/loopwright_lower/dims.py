@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Literal
 
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir import integer
@@ -12,8 +11,8 @@ from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import FALSE, UOp, extent_uop
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 from loopwright_core.kernel.schedule import Schedule
+from loopwright_core.kernel.tails import Tail, tail_of
 
-Mode = Literal["exact", "peel", "guard"]
 ZERO = extent_uop(0)
 
 
@@ -56,7 +55,6 @@ class DimState:
 
     def __post_init__(self) -> None:
         self.size = extent_uop(self.dim.size)
-        loops = [a for a in self.axes if not a.kind.is_expanded]
         self.expanded = [a for a in self.axes if a.kind in (AxisKind.UPCAST, AxisKind.UNROLL)]
         vectors = [a for a in self.axes if a.kind is AxisKind.VECTOR]
         self.vector = vectors[0] if vectors else None
@@ -64,25 +62,16 @@ class DimState:
         for a in self.axes:
             if a.kind.is_expanded:
                 self.block *= int(a.size)  # type: ignore[arg-type]
-        self.mode: Mode = self._mode(loops)
+        self.mode = self._mode()
         self.all_offsets = self._offsets()
 
     @property
     def lanes(self) -> int:
         return int(self.vector.size) if self.vector else 1  # type: ignore[arg-type]
 
-    def _mode(self, loops: list[Axis]) -> Mode:
-        if self.dim.is_symbolic:
-            return "peel"
-        covered = 1
-        for a in self.axes:
-            covered *= int(a.size)  # type: ignore[arg-type]
-        if covered == self.dim.size:
-            return "exact"
-        if self.masked:
-            return "guard"
-        regular = all(a.stride % self.block == 0 for a in loops)
-        return "peel" if regular and loops else "guard"
+    def _mode(self) -> Tail:
+        found = tail_of(self.dim, self.axes)
+        return "guard" if self.masked and found == "peel" and not self.dim.is_symbolic else found
 
     def _offsets(self) -> list[int]:
         steps = [[a.stride * n for n in range(int(a.size))] for a in self.expanded]  # type: ignore[arg-type]

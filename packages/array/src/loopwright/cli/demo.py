@@ -14,7 +14,6 @@ from loopwright.array import Array
 from loopwright.cli.check import Comparison, Timed, compare, reference, run_timed
 from loopwright.cli.output import Output, seconds
 from loopwright.devices import default_device, devices
-from loopwright.kernels import describe
 from loopwright.memory import new_buffer
 from loopwright.options import options
 from loopwright_core.errors import DeviceError, LoopwrightError, fail
@@ -135,7 +134,7 @@ def _run_case(
 
 
 def _show_kernel(t: Timed, found: Device, with_source: bool, out: Output) -> None:
-    out.text(f"  nest      {describe(t.built.kernel, colour=out.is_colour)}")
+    out.text(f"  nest      {t.built.kernel.describe(colour=out.is_colour)}")
     opts = " · ".join(map(str, t.built.kernel.schedule.opts)) or "none"
     out.text(f"  schedule  {opts}")
     if with_source:

@@ -6,6 +6,7 @@ from loopwright_core.ir.uop import Variable
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
 
+# SGR codes of the colours named in AxisKind.
 _CODES = {
     "green": "32",
     "blue": "34",
@@ -22,7 +23,7 @@ _WORDS = {AxisKind.UPCAST: "upcast", AxisKind.UNROLL: "unroll", AxisKind.VECTOR:
 
 
 def describe(kernel: Kernel, width: int | None = None, colour: bool = False) -> str:
-    """The name, then each axis as its kind's letter and its size, in nest order.
+    """The name, then each axis with its kind's letter and its size, in nest order.
 
     Units: `width` is in characters; a longer line is cut with an ellipsis.
 
@@ -33,13 +34,18 @@ def describe(kernel: Kernel, width: int | None = None, colour: bool = False) -> 
     >>> from loopwright_core.ir.dtype import void
     >>> dims = (Dim("i", 4), Dim("k", 8, True))
     >>> describe(Kernel("r_4_8", UOp(Op.SINK, void), dims, initial_schedule(dims)))
-    'r_4_8  L4 R8'
+    'r_4_8  i:L4 k:R8'
     """
-    parts: list[tuple[str, AxisKind | None]] = [(kernel.name + " ", None)]
-    parts += [(f"{axis.kind.value[0]}{_size(axis)}", axis.kind) for axis in kernel.schedule.axes]
-    if kernel.schedule.no_locals:
-        parts.append(("no locals", None))
-    if width is not None and sum(len(text) + 1 for text, _ in parts) - 1 > width:
+    schedule = kernel.schedule
+    parts: list[tuple[str, AxisKind | None]] = [(f"{kernel.name} ", None)]
+    for axis in schedule.axes:
+        name = axis.dim if len(schedule.of_dim(axis.dim)) == 1 else axis.name
+        parts.append((f"{name}:{axis.kind.letter}{axis_size(axis)}", axis.kind))
+    if schedule.tensor_core is not None:
+        parts.append((f"({schedule.tensor_core})", None))
+    if schedule.no_locals:
+        parts.append(("(no locals)", None))
+    if width is not None:
         parts = _cut(parts, width)
     return " ".join(_paint(text, kind) if colour else text for text, kind in parts)
 
@@ -56,17 +62,22 @@ def nest(kernel: Kernel) -> str:
     outer = [_stage(s.access, s.mode) for s in schedule.stages if not s.at]
     for depth, axis in enumerate(loops):
         staged = [_stage(s.access, s.mode) for s in schedule.stages if s.at == axis.name]
-        text = f"{axis.kind.name.lower()} {_label(axis, alone)}({_size(axis)})"
+        text = f"{axis.kind.name.lower()} {_label(axis, alone)}({axis_size(axis)})"
         last = depth == len(loops) - 1
         words.append(" ".join([text, *staged, *([] if last else ["{"])]))
     line = " ".join(["nest ", *outer, *words])
     if len(loops) > 1:
         line += " " + "}" * (len(loops) - 1)
     for kind, word in _WORDS.items():
-        found = [f"{_label(a, alone)}({_size(a)})" for a in schedule.axes if a.kind is kind]
+        found = [f"{_label(a, alone)}({axis_size(a)})" for a in schedule.axes if a.kind is kind]
         if found:
             line += f"  {word} " + " ".join(found)
     return line
+
+
+def axis_size(axis: Axis) -> str:
+    """How many steps an axis has: a number, or the name of a Variable."""
+    return axis.size.name if isinstance(axis.size, Variable) else str(axis.size)
 
 
 def _stage(access: str, mode: str) -> str:
@@ -77,20 +88,20 @@ def _label(axis: Axis, alone: set[str]) -> str:
     return axis.dim if axis.stride == 1 or axis.dim in alone else axis.name
 
 
-def _size(axis: Axis) -> str:
-    return axis.size.name if isinstance(axis.size, Variable) else str(axis.size)
-
-
 def _paint(text: str, kind: AxisKind | None) -> str:
-    return text if kind is None else f"\x1b[{_CODES[kind.value[1]]}m{text}\x1b[0m"
+    return text if kind is None else f"\x1b[{_CODES[kind.colour]}m{text}\x1b[0m"
 
 
 def _cut(parts: list[tuple[str, AxisKind | None]], width: int) -> list[tuple[str, AxisKind | None]]:
+    """The parts, the last of them shortened, whose line is `width` characters long at most."""
+    if sum(len(text) + 1 for text, _ in parts) - 1 <= width:
+        return parts
     kept: list[tuple[str, AxisKind | None]] = []
-    used = 0
+    left = width - 1
     for text, kind in parts:
-        if used + len(text) + 2 > width:
+        if len(text) >= left:
+            kept.append((text[: max(left, 0)] + "…" * (width > 0), kind))
             break
         kept.append((text, kind))
-        used += len(text) + 1
-    return [*kept, ("…", None)]
+        left -= len(text) + 1
+    return kept

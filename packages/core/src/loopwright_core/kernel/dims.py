@@ -51,6 +51,14 @@ class AxisKind(Enum):
     VECTOR = ("v", "bright_yellow")
 
     @property
+    def letter(self) -> str:
+        return self.value[0]
+
+    @property
+    def colour(self) -> str:
+        return self.value[1]
+
+    @property
     def is_expanded(self) -> bool:
         """Written out at the leaf instead of looped over."""
         return self in (AxisKind.UNROLL, AxisKind.UPCAST, AxisKind.VECTOR)

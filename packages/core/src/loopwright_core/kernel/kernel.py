@@ -38,6 +38,18 @@ class Kernel:
                 return d
         raise KeyError(name)
 
+    def describe(self, width: int | None = None, colour: bool = False) -> str:
+        """One line: the name and the axes in nest order, cut to `width` characters."""
+        from loopwright_core.kernel.describe import describe
+
+        return describe(self, width, colour)
+
+    def explain(self) -> tuple[str, ...]:
+        """The schedule in sentences, one for each thing that was decided."""
+        from loopwright_core.kernel.explain import explain
+
+        return explain(self)
+
     @cached_property
     def nodes(self) -> tuple[UOp, ...]:
         """The body's nodes, sources first."""

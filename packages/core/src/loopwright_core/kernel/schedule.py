@@ -72,6 +72,12 @@ class Schedule:
         loops = [a for a in axes if not a.kind.is_expanded]
         return replace(self, axes=(*loops, *(a for a in axes if a.kind.is_expanded)))
 
+    def explain(self) -> tuple[str, ...]:
+        """The decisions in sentences, as far as they can be told without the kernel."""
+        from loopwright_core.kernel.explain import explain_schedule
+
+        return explain_schedule(self)
+
     def __str__(self) -> str:
         return " · ".join(map(str, self.opts))
 

@@ -1,0 +1,296 @@
+"""A schedule in plain sentences: one for each thing that was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from loopwright_core.kernel.copies import Copy, copies
+from loopwright_core.kernel.describe import axis_size
+from loopwright_core.kernel.dims import Axis, AxisKind, Dim
+from loopwright_core.kernel.kernel import Kernel, buffer_name
+from loopwright_core.kernel.schedule import Schedule
+from loopwright_core.kernel.statements import Analysis, Statement, make_statements
+from loopwright_core.kernel.tails import tail_of
+
+Sentences = tuple[str, ...]
+
+_VERBS = {
+    "add": "sum",
+    "mul": "product",
+    "max": "maximum",
+    "min": "minimum",
+    "and": "conjunction",
+    "or": "disjunction",
+    "xor": "exclusive or",
+    "argmax": "position of the maximum",
+    "argmin": "position of the minimum",
+    "welford": "mean and variance",
+    "logsumexp": "log of the sum of exponentials",
+}
+_OF_WORKGROUP = (AxisKind.LOCAL, AxisKind.GROUP)
+
+
+def explain(kernel: Kernel) -> Sentences:
+    """What the schedule makes of the kernel's dims, statements, copies and launch."""
+    schedule = kernel.schedule
+    statements = make_statements(
+        kernel.body, schedule, Analysis((kernel.body,), kernel.dims)
+    )  # fmt: skip
+    told: list[str] = []
+    for dim in kernel.dims:
+        told += _dim(dim, schedule.of_dim(dim.name), _role(dim.name, statements))
+    told += _axes(schedule.axes, frozenset(d.name for d in kernel.dims if d.is_reduce))
+    told += [_path(s) for s in statements]
+    told += [text for s in statements if (text := _leaf(s, schedule))]
+    told += [_copy(c, _is_shared(schedule)) for c in copies(kernel, statements)]
+    told += _hints(schedule)
+    told += _launch(schedule, statements)
+    return tuple(told)
+
+
+def explain_schedule(schedule: Schedule) -> Sentences:
+    """What can be said of a schedule without its kernel: its cuts, kinds, order and hints."""
+    told: list[str] = []
+    for name in dict.fromkeys(a.dim for a in schedule.axes):
+        axes = schedule.of_dim(name)
+        told.append(f"{name} is {_cut(axes)}.")
+    told += _axes(schedule.axes, frozenset())
+    loops = [a.name for a in schedule.axes if not a.kind.is_expanded]
+    if len(loops) > 1:
+        told.append(f"From outside in, the nest is {', '.join(loops)}.")
+    for stage in schedule.stages:
+        what = "is kept" if stage.mode == "keep" else "is held in a local copy"
+        where = f"inside {stage.at}" if stage.at else "outside every loop"
+        told.append(f"{stage.access} {what} {where}.")
+    return (*told, *_hints(schedule))
+
+
+# Dims
+
+
+def _dim(dim: Dim, axes: Sequence[Axis], role: str) -> list[str]:
+    """How a dim is cut, and what becomes of its ragged end."""
+    if dim.is_symbolic:
+        size = f"between {getattr(dim.size, 'lo', 0)} and {dim.max_size} steps, known at launch"
+    else:
+        size = many(dim.max_size, "step")
+    told = [f"{dim.name}, {role}, has {size}; it is {_cut(axes)}."]
+    n, whole = dim.max_size, prod(a.size for a in axes if isinstance(a.size, int))
+    tail = tail_of(dim, axes)
+    if dim.is_symbolic or tail == "exact":
+        return told
+    short = f"{whole} steps in whole blocks are more than {n}"
+    if any(a.kind in (AxisKind.GLOBAL, *_OF_WORKGROUP) for a in axes):
+        told.append(f"{short}: what lies beyond the end of {dim.name} is left out by a condition.")
+    elif tail == "guard":
+        told.append(f"{short}: each position of {dim.name} asks whether it exists.")
+    else:
+        block = prod(
+            a.size for a in axes if isinstance(a.size, int) and a.kind.is_expanded
+        )  # fmt: skip
+        rest = n % block
+        last = "last step gets a body" if rest == 1 else f"last {rest} steps get a body"
+        behind = f", and the {last} apart" if rest else ""
+        told.append(f"{short}: the loops over {dim.name} end early{behind}.")
+    return told
+
+
+def _cut(axes: Sequence[Axis]) -> str:
+    """`cut into 8 blocks of 66 (i/66), each into 11 of 6 (i/6), ...`"""
+    real = [a for a in axes if a.size != 1] or axes[-1:]
+    if len(real) == 1:
+        return f"one piece ({real[0].name})"
+    words = [f"cut into {axis_size(real[0])} blocks of {real[0].stride} ({real[0].name})"]
+    for axis in real[1:]:
+        of = f"of {axis.stride}" if axis.stride > 1 else "single steps"
+        words.append(f"each into {axis_size(axis)} {of} ({axis.name})")
+    return ", ".join(words)
+
+
+def _role(dim: str, statements: Sequence[Statement]) -> str:
+    for s in statements:
+        if dim in s.bound:
+            return f"which the {_verb(s)} walks"
+    return "an output dim"
+
+
+def _label(s: Statement) -> str:
+    if s.kind == "store":
+        return f"the store to {buffer_name(s.node.src[0].src[0].arg.slot)}"
+    return f"the {_verb(s)} over {_and(s.bound)}"
+
+
+def _verb(s: Statement) -> str:
+    name: str = s.node.arg[0]
+    return ("running " if s.kind == "scan" else "") + _VERBS.get(name, name)
+
+
+# Axes
+
+
+def _axes(axes: Sequence[Axis], reduces: frozenset[str]) -> list[str]:
+    """One sentence an axis; axes of one step say nothing."""
+    return [_axis(a, a.dim in reduces) for a in axes if a.size != 1]
+
+
+def _axis(axis: Axis, of_reduce: bool) -> str:
+    n, dim, name = axis_size(axis), axis.dim, axis.name
+    each, apart = axis.stride, many(axis.stride, "step")
+    kind = axis.kind
+    if kind is AxisKind.GLOBAL:
+        return f"{name}: the grid has {n} workgroups along {dim}, {apart} each."
+    if kind is AxisKind.THREAD:
+        return f"{name}: {n} worker threads share {dim}, {apart} each."
+    if kind is AxisKind.LOCAL:
+        return f"{name}: {n} threads of a workgroup lie along {dim}, {apart} apart."
+    if kind is AxisKind.GROUP:
+        return (
+            f"{name}: {n} threads of a workgroup share the reduce over {dim}; their parts meet in "
+            "shared memory."
+        )
+    if kind is AxisKind.TENSOR:
+        return f"{name}: a tensor core takes {n} steps of {dim} at once."
+    if kind is AxisKind.UNROLL:
+        return f"{name}: {n} steps of {dim} are written out one after another."
+    if kind is AxisKind.UPCAST and of_reduce:
+        return f"{name}: {n} partial results along {dim} are held apart and joined at the end."
+    if kind is AxisKind.UPCAST:
+        return f"{name}: {n} elements along {dim} are held in registers at once."
+    if kind is AxisKind.VECTOR:
+        end = ", joined by a horizontal step at the end" if of_reduce else ""
+        return f"{name}: {n} lanes of a SIMD value lie along {dim}{end}."
+    what = f"{n} steps" if each == 1 else f"{n} blocks of {each} steps"
+    return f"{name}: a loop over {what} of {dim}."
+
+
+# Statements
+
+
+def _path(s: Statement) -> str:
+    loops = [step.axis.name for step in s.path if step.axis.size != 1]
+    inside = f"runs inside {', '.join(loops)}" if loops else "needs no loop"
+    return f"{_capital(_label(s))} {inside}."
+
+
+def _leaf(s: Statement, schedule: Schedule) -> str:
+    """What a reduce holds in registers; "" where it is one scalar."""
+    if s.kind == "store":
+        return ""
+    lanes = prod(_sizes(schedule, s.dims, AxisKind.VECTOR))
+    free = prod(_sizes(schedule, s.free, AxisKind.UPCAST))
+    parts = prod(_sizes(schedule, s.bound, AxisKind.UPCAST))
+    if lanes * free * parts == 1:
+        return ""
+    of = f" of {many(lanes, 'lane')}" if lanes > 1 else ""
+    text = f"{_capital(_label(s))} is held in {many(free * parts, 'accumulator')}{of}"
+    if free > 1 and parts > 1:
+        text += f": {many(free, 'output')}, {many(parts, 'partial result')} each"
+    return text + "."
+
+
+def _sizes(schedule: Schedule, dims: Sequence[str], kind: AxisKind) -> list[int]:
+    return [
+        a.size
+        for a in schedule.axes
+        if a.kind is kind and a.dim in dims and isinstance(a.size, int)
+    ]
+
+
+# Copies, hints, launch
+
+
+def _copy(copy: Copy, is_shared: bool) -> str:
+    stage = copy.stage
+    shape = " x ".join(map(str, copy.extents)) or "1"
+    size = f"{shape} elements, {human_bytes(copy.n_bytes)}"
+    where = f"inside {stage.at}" if stage.at else "outside every loop"
+    times = f"filled {'once' if copy.n_fills == 1 else many(copy.n_fills, 'time')}{copy.per}"
+    if stage.mode == "keep":
+        return f"{stage.access} is kept {where} for all its readers ({size}), {times}."
+    memory = "shared memory" if is_shared else "a local array"
+    if copy.is_store:
+        return f"{_capital(where)}, {stage.access} is built in {memory} ({size}), {times}."
+    what = f"the window of {stage.access}" if stage.mode == "halo" else f"what {stage.access} reads"
+    text = f"{_capital(where)}, {what} is copied to {memory} ({size}), {times}"
+    if stage.layout:
+        text += f", laid out as {', '.join(stage.layout)}"
+    return text + "."
+
+
+def _is_shared(schedule: Schedule) -> bool:
+    return any(a.kind in _OF_WORKGROUP and a.size != 1 for a in schedule.axes)
+
+
+def _hints(schedule: Schedule) -> list[str]:
+    told = [f"{a} is touched {many(n, 'step')} ahead." for a, n in schedule.prefetch]
+    told += [f"{name} is written around the cache." for name in schedule.nt_stores]
+    if schedule.tensor_core is not None:
+        told.append(f"The products run on the tensor core {schedule.tensor_core}.")
+    if schedule.no_locals:
+        told.append("Locals are off: the runtime chooses the workgroup.")
+    return told
+
+
+def _launch(schedule: Schedule, statements: Sequence[Statement]) -> list[str]:
+    """How many threads and workgroups one launch has; "" for what runs on one thread."""
+    threads = [a.size for a in schedule.axes if a.kind is AxisKind.THREAD]
+    if any(n != 1 for n in threads):
+        return [f"One launch runs on {threads[0]} worker threads."]
+    kinds = {a.kind for a in schedule.axes}
+    if not kinds & {AxisKind.GLOBAL, *_OF_WORKGROUP}:
+        return []
+    grid = _widest(statements, (AxisKind.GLOBAL,))
+    group = _widest(statements, _OF_WORKGROUP)
+    blocks = " x ".join(grid) or "1"
+    if schedule.no_locals:
+        return [f"One launch has {blocks} items."]
+    total = prod(int(n) for n in group)
+    size = " x ".join(group) or "1"
+    return [f"One launch has {blocks} workgroups of {size} threads ({many(total, 'thread')} each)."]
+
+
+def _widest(statements: Sequence[Statement], kinds: Sequence[AxisKind]) -> list[str]:
+    """The ids of the largest nest, position by position: ids are bound by their place."""
+    found: list[Axis] = []
+    for s in statements:
+        own = [p.axis for p in s.path if p.axis.kind in kinds and p.axis.size != 1]
+        for place, axis in enumerate(own):
+            if place == len(found):
+                found.append(axis)
+            elif _most(axis) > _most(found[place]):
+                found[place] = axis
+    return [axis_size(a) for a in found]
+
+
+def _most(axis: Axis) -> int:
+    return axis.size if isinstance(axis.size, int) else axis.size.hi
+
+
+# Words
+
+
+def many(n: int, word: str) -> str:
+    """
+    >>> many(1, "step"), many(3, "step")
+    ('1 step', '3 steps')
+    """
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
+def human_bytes(n: int) -> str:
+    """
+    >>> human_bytes(512), human_bytes(2048), human_bytes(3 << 20)
+    ('512 bytes', '2.0 KiB', '3.0 MiB')
+    """
+    if n < 1024:
+        return many(n, "byte")
+    return f"{n / 1024:.1f} KiB" if n < 1 << 20 else f"{n / (1 << 20):.1f} MiB"
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
