@@ -13,7 +13,7 @@ from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.combine import COMBINES
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import RAW, Op
-from loopwright_core.ir.uop import UOp, const
+from loopwright_core.ir.uop import TRUE, Buffer, UOp, const
 from loopwright_core.oracle import alu
 from loopwright_core.plugin.target import Target
 from loopwright_lower.decompose import decompose, decompose_rules
@@ -113,6 +113,16 @@ def test_missing_dtype_is_refused() -> None:
     node = UOp(Op.ADD, dt.float64, (leaf(0, dt.float64), leaf(1, dt.float64)))
     with pytest.raises(DTypeError, match="float64 does not exist on this device"):
         decompose((node,), NO_DOUBLE)
+
+
+def test_missing_dtype_under_comparisons_and_copies() -> None:
+    """So it is where the result is bool, and where values are only moved."""
+    buffer = UOp(Op.BUFFER, dt.float64, (), Buffer(0, (4,)))
+    moved = UOp(Op.INDEX, dt.float64, (buffer, const(0, dt.index), TRUE), (4,))
+    less = UOp(Op.CMPLT, dt.bool_, (leaf(0, dt.float64), leaf(1, dt.float64)))
+    for root in (less, moved):
+        with pytest.raises(DTypeError, match="float64 does not exist on this device"):
+            decompose((root,), NO_DOUBLE)
 
 
 def test_target_with_functions_and_casts_of_its_own() -> None:

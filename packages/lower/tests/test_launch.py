@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from loopwright_core.errors import LoweringError
+from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp, Variable, toposort
 from loopwright_core.oracle.alu import compute
+from loopwright_lower.indices import int_dtype_for
 from loopwright_lower.launch import Launch, factor, launch
 
 CUDA = (2**31 - 1, 65535, 65535)
@@ -92,6 +94,32 @@ def test_symbolic_axis_has_its_own_dimension() -> None:
     found = launch("gidx", ("a/1", "b/1", "c/1", "d/1"), (4, n, 3, 2), SMALL)
     assert found.sizes == (6, n, 4)
     assert found.ids[1].bound is n and found.ids[1].value.arg == ("gidx1", n)
+
+
+def test_axes_are_permuted_around_a_symbolic_one() -> None:
+    """A symbolic axis goes to any dimension that holds it, what is beside it to the others."""
+    n = Variable("n", 1, 100_000)
+    rows = launch("gidx", ("n/1", "c/1"), (n, 64), CUDA)
+    assert rows.sizes == (n, 64)
+    assert [axis.value.arg for axis in rows.ids] == [("gidx0", n), ("gidx1", 64)]
+    middle = launch("gidx", ("n/1", "c/1"), (n, 9000), (100, 100_000, 100))
+    assert middle.sizes == (100, n, 90)
+    each = launch("gidx", ("a/1", "n/1", "c/1"), (300, n, 30), (100, 100_000, 100))
+    assert each.sizes == (100, n, 90) and [axis.bound for axis in each.ids] == [300, n, 30]
+    two = (Variable("a", 1, 70), Variable("b", 1, 900))
+    last = launch("gidx", ("a/1", "b/1", "c/1"), (*two, 9), (900, 10, 80))
+    assert last.sizes == (two[1], 9, two[0])
+
+
+def test_ids_beyond_int32() -> None:
+    """Numbers that merged ids are recovered from may exceed what any array's offsets do."""
+    assert made(2**17, 2**17, 2**17, limits=None).largest == 2**17
+    one = made(2**20, 2**20, limits=(2**20, 2**10, 2**10))
+    assert one.sizes == (2**20, 2**10, 2**10) and one.largest == 2**20
+    whole = launch("gidx", ("a/1", "b/1"), (2**17 + 1, 2**17 - 1), (2**13, 2**12, 2**10))
+    assert whole.largest >= (2**17 + 1) * (2**17 - 1)
+    assert int_dtype_for([], {}, whole.largest) is dt.int64
+    assert int_dtype_for([], {}, one.largest) is dt.int32
 
 
 def test_too_large() -> None:

@@ -59,6 +59,11 @@ class Grid:
                 fix="Use a smaller LOCAL or GROUP",
             )
 
+    @property
+    def largest(self) -> int:
+        """One more than the largest number that an id is recovered from."""
+        return max(self._grid.largest, self._group.largest)
+
     def global_size(self, dtype: DType) -> tuple[UOp, ...]:
         """The launch's number of workgroups, the fastest id first."""
         return tuple(

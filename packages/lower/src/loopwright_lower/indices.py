@@ -202,9 +202,11 @@ def _has_lanes(expr: UOp, leaf: UOp) -> bool:
     return False
 
 
-def int_dtype_for(nodes: list[UOp], dims: dict[str, DimState]) -> DType:
-    """int32 where every loop, offset and array stays below 2**31, else int64."""
+def int_dtype_for(nodes: list[UOp], dims: dict[str, DimState], ids: int = 1) -> DType:
+    """int32 where every loop, offset, array and number of `ids` stays below 2**31, else int64."""
     limit = 2**31 - 1
+    if ids > limit:
+        return dt.int64
     for state in dims.values():
         covered = state.dim.max_size
         for a in state.axes:

@@ -1,13 +1,15 @@
 """Launch sizes: any number of axes on at most three hardware dimensions, each within its limit.
 
 Neighbouring axes are merged where their product fits; a large one is split into the next
-dimension, by the smallest divisor or else rounded up with the tail masked.
+dimension, by the smallest divisor or else rounded up with the tail masked. Where a symbolic axis,
+which has a dimension of its own, leaves no room in that order, axes are permuted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import permutations
 from math import prod
 from typing import NoReturn
 
@@ -42,10 +44,12 @@ class Run:
 
 @dataclass(frozen=True)
 class Launch:
-    """`ids` by position, outermost first; `sizes` by hardware dimension, the fastest first."""
+    """`ids` by position, outermost first; `sizes` by hardware dimension, the fastest first.
+    `largest`: one more than the largest number that the ids are recovered from."""
 
     ids: tuple[Id, ...]
     sizes: tuple[Extent, ...]
+    largest: int = 1
 
 
 def launch(
@@ -56,23 +60,58 @@ def launch(
     Raises LoweringError naming an axis and the limit where the launch cannot hold them all.
     """
     limits = (limits or _UNLIMITED)[:3]
-    inward = sizes[::-1]
-    runs = _best(inward, limits)
-    if runs is None:
-        _fail(names[::-1], inward, limits)
-    ids: list[Id] = []
-    launched: list[Extent] = []
+    for order, used in _orders(sizes, len(limits)):
+        inward = tuple([sizes[n] for n in order])
+        runs = _best(inward, tuple([limits[d] for d in used]))
+        if runs is not None:
+            return _launch(kind, runs, inward, order, used)
+    _fail(names[::-1], sizes[::-1], limits)
+
+
+def _orders(
+    sizes: tuple[Extent, ...], n_dims: int
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """(positions, hardware dimensions) in the order they are given to each other: the innermost
+    position to the fastest dimension, then all others. Numbers keep their order: they merge."""
+    dims = tuple(range(n_dims))
+    inward = tuple(range(len(sizes)))[::-1]
+    yield inward, dims
+    symbols = [n for n in inward if isinstance(sizes[n], Variable)]
+    if not symbols:
+        return
+    orders = [tuple([n for n in inward if n not in symbols])]
+    for n in symbols:
+        orders = [(*o[:at], n, *o[at:]) for o in orders for at in range(len(o) + 1)]
+    for used in permutations(dims):
+        for order in orders:
+            yield order, used
+
+
+def _launch(
+    kind: str,
+    runs: tuple[Run, ...],
+    inward: tuple[Extent, ...],
+    order: tuple[int, ...],
+    used: tuple[int, ...],
+) -> Launch:
+    """The ids of runs that take hardware dimensions in the order `used`."""
+    ids: dict[int, Id] = {}
+    launched: dict[int, Extent] = {}
+    largest = 1
     for run in runs:
         linear: UOp = integer.add(0, 0)
         scale = 1
         for size in run.sizes:
-            special = UOp(Op.SPECIAL, dt.index, (), (f"{kind}{len(launched)}", size))
+            dim = used[len(launched)]
+            special = UOp(Op.SPECIAL, dt.index, (), (f"{kind}{dim}", size))
             linear = integer.add(linear, integer.mul(special, scale))
-            launched.append(size)
-            if isinstance(size, int):
-                scale *= size
-        ids += _recover(linear, inward[run.first : run.last], run.sizes)
-    return Launch(tuple(ids[::-1]), tuple(launched) or (1,))
+            launched[dim] = size
+            scale *= size if isinstance(size, int) else size.hi
+        largest = max(largest, scale)
+        recovered = _recover(linear, inward[run.first : run.last], run.sizes)
+        ids.update(zip(order[run.first : run.last], recovered, strict=True))
+    sizes = tuple([launched.get(d, 1) for d in range(max(launched, default=0) + 1)])
+    return Launch(tuple([ids[n] for n in range(len(ids))]), sizes, largest)
 
 
 def _recover(linear: UOp, sizes: tuple[Extent, ...], launched: tuple[Extent, ...]) -> list[Id]:

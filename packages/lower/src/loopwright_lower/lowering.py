@@ -52,7 +52,7 @@ def lower(kernel: Kernel, target: Target) -> Program:
     grid = Grid(statements, kernel.schedule, target) if target.has_local else None
     masked = grid.masked(kernel.dims, kernel.schedule) if grid else frozenset()
     dims = dim_states(kernel.dims, kernel.schedule, _reversed_dims(facts.nodes), masked)
-    builder = Builder(int_dtype_for(facts.nodes, dims))
+    builder = Builder(int_dtype_for(facts.nodes, dims, grid.largest if grid else 1))
     indices = Indices(builder, dims, facts.free)
     values = Values(builder, indices, Memory(builder, indices, dims), dims, facts)
     stages = Stages(values, grid)

@@ -53,6 +53,8 @@ def decompose(
     e = Emit(target, _TABLE, fired, functions)
 
     def change(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+        if node.op is Op.BUFFER:
+            e.check(node.dtype)
         if node.op not in ELEMENTWISE or _is_index_arithmetic(node):
             return None
         return e.lower(node.replace(src))

@@ -86,7 +86,9 @@ class Emit:
 
     def lower(self, node: UOp) -> UOp:
         """This level-2 elementwise node over primitive sources, in primitive ops."""
-        self._check(node.dtype)
+        self.check(node.dtype)
+        for s in node.src:
+            self.check(s.dtype)
         for rule in self._table.get(node.op, ()):
             if rule.when(self, node):
                 if self.fired is not None:
@@ -109,7 +111,8 @@ class Emit:
             return UOp(Op.FMA, a.dtype, (a, b, c))
         return UOp(Op.ADD, a.dtype, (UOp(Op.MUL, a.dtype, (a, b)), c))
 
-    def _check(self, dtype: DType) -> None:
+    def check(self, dtype: DType) -> None:
+        """Raises DTypeError for a dtype that the target neither computes with nor stores."""
         if dtype in self._checked:
             return
         target = self.target
