@@ -12,6 +12,8 @@ from loopwright_core.errors import OptError
 from loopwright_core.kernel.describe import nest
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt, Stage, initial_schedule
+from loopwright_core.plugin.target import Target
+from loopwright_core.targets.cuda import cuda
 from loopwright_opt.apply import apply, apply_all
 from loopwright_opt.text import parse, show
 
@@ -141,16 +143,34 @@ def test_the_body_stays() -> None:
     assert after.schedule.opts == (Opt("UPCAST", "i", 4),)
 
 
-def test_opts_walk_no_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("kernel", "target", "text"),
+    [
+        (
+            bodies.matmul(),
+            CPU,
+            "TILE j 256 · TILE k 512 · UPCAST i 4 · VECTOR j/1 16 · ORDER j/256 k/512 i/4 j/16 k"
+            " · STAGE B @k/512 · PREFETCH C",
+        ),
+        (bodies.softmax(), CPU, "THREAD i 4 · UPCAST j* 4 · KEEP v0 @i · SWAP j/4 j.0/4"),
+        (bodies.stencil(), CPU, "TILE i 16 · VECTOR i/1 8 · STAGE A @i/16 halo"),
+        (
+            bodies.matmul(),
+            cuda(),
+            "UPCAST i 4 · LOCAL j 16 · TILE k 16 · STAGE B @k/16 · UNROLL k/1 4 · SWAP i/4 j/16",
+        ),
+        (bodies.softmax(), cuda(), "GROUP j.0 32 · GROUPTOP j.1 16 · LOCAL j 32"),
+    ],
+    ids=["product", "softmax", "halo", "product in workgroups", "softmax in workgroups"],
+)
+def test_opts_walk_no_graph(
+    kernel: Kernel, target: Target, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a step asks about the body is found once for all schedules of it."""
-    kernel = bodies.matmul()
-    opts = parse(
-        "TILE j 256 · TILE k 512 · UPCAST i 4 · VECTOR j/1 16 · ORDER j/256 k/512 i/4 j/16 k"
-        " · STAGE B @k/512 · PREFETCH C"
-    )
-    scheduled = apply_all(kernel, opts, CPU)
+    opts = parse(text)
+    scheduled = apply_all(kernel, opts, target)
     forbid_graph_walks(monkeypatch)
-    assert apply_all(kernel, opts, CPU) == scheduled
+    assert apply_all(kernel, opts, target) == scheduled
 
 
 KERNELS = [

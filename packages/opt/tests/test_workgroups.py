@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 
 import bodies
 import pytest
@@ -11,7 +12,10 @@ from bodies import CPU, GPU
 from loopwright_core.errors import OptError
 from loopwright_core.ir.uop import Variable
 from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.statements import statements_of
 from loopwright_opt.apply import apply_all
+from loopwright_opt.facts import facts_of
+from loopwright_opt.legality.workgroups import escapes
 from loopwright_opt.text import parse, show
 
 N = Variable("n", 1, 100)
@@ -82,3 +86,11 @@ def test_targets_without_workgroups(text: str) -> None:
             apply_all(bodies.matmul(), parse(text), bare)
     else:
         apply_all(bodies.matmul(), parse(text), bare)
+
+
+@pytest.mark.parametrize("order", list(permutations(("i", "j", "i.0"))), ids=" ".join)
+def test_escapes_are_those_of_the_statements(order: tuple[str, ...]) -> None:
+    """Which loops a value leaves is found without statements and comes out the same."""
+    kernel = apply_all(bodies.centred(), parse(f"TILE i 8 · ORDER {' '.join(order)}"), CPU)
+    expected = [a for s in statements_of(kernel) if s.kind == "reduce" for a in s.escapes()]
+    assert escapes(facts_of(kernel), kernel.schedule) == expected

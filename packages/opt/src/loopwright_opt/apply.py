@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
+from loopwright_core.ir.uop import Extent
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.grid import with_grid
 from loopwright_core.kernel.kernel import Kernel
@@ -30,7 +30,7 @@ def apply(kernel: Kernel, opt: Opt, target: Target) -> Kernel:
         else:
             schedule = make(kernel, step, target)
             check(kernel, step, schedule, target)
-            kernel = kernel.with_schedule(replace(schedule, opts=opts))
+            kernel = kernel.with_schedule(schedule.with_opts(opts))
     return kernel
 
 
@@ -91,7 +91,7 @@ def _thread(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
         return kernel.schedule.with_axes((_as(axis, size, AxisKind.THREAD), *left))
     outer, inner = _split(axis, size, slice_, axis.kind)
     rest = _exchange(kernel.schedule, axis, (inner,))
-    return rest.with_axes((replace(outer, kind=AxisKind.THREAD), *rest.axes))
+    return rest.with_axes((_as(outer, outer.size, AxisKind.THREAD), *rest.axes))
 
 
 def _order(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
@@ -105,15 +105,15 @@ def _swap(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     """SWAP: two axes exchange their places."""
     axes = [resolve(kernel, opt, word) for word in opt.arg]
     loops.order_is_of_loops(kernel, opt, axes)
-    places = {axis: at for at, axis in enumerate(kernel.schedule.axes)}
-    first, second = sorted(axes, key=places.__getitem__)
+    first, second = [a for a in kernel.schedule.axes if a is axes[0] or a is axes[1]]
     return _permuted(kernel.schedule, [second, first])
 
 
 def _permuted(schedule: Schedule, axes: list[Axis]) -> Schedule:
-    moved = set(axes)
     following = iter(axes)
-    return schedule.with_axes(tuple([next(following) if a in moved else a for a in schedule.axes]))
+    moved = [id(a) for a in axes]  # comparing takes longer
+    order = [next(following) if id(a) in moved else a for a in schedule.axes]
+    return schedule.with_axes(tuple(order))
 
 
 def _split(axis: Axis, size: int, amount: int, kind: AxisKind) -> tuple[Axis, Axis]:
@@ -122,7 +122,7 @@ def _split(axis: Axis, size: int, amount: int, kind: AxisKind) -> tuple[Axis, Ax
     return outer, _as(axis, amount, kind)
 
 
-def _as(axis: Axis, size: int, kind: AxisKind) -> Axis:
+def _as(axis: Axis, size: Extent, kind: AxisKind) -> Axis:
     return Axis(axis.dim, axis.stride, size, kind)
 
 

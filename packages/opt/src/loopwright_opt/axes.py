@@ -10,7 +10,7 @@ from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt, Schedule
 
-_THREADS = frozenset({AxisKind.LOCAL, AxisKind.GROUP})
+_THREADS = (AxisKind.LOCAL, AxisKind.GROUP)
 
 
 def refuse(kernel: Kernel, opt: Opt, reason: str, axis: str = "", fix: str = "") -> NoReturn:
@@ -37,11 +37,11 @@ def resolve(kernel: Kernel, opt: Opt, word: str) -> Axis:
 
 def spread(kernel: Kernel, opt: Opt) -> tuple[Opt, ...]:
     """The steps that an opt on `j*` stands for: the same on j, j.0, j.1, as far as they exist."""
+    if "*" not in opt.axis and "*" not in "".join(opt.arg):
+        return (opt,)
     if opt.op in ("ORDER", "SWAP"):
         words = [w for word in opt.arg for w in _starred(kernel, opt, word)]
         return (replace(opt, arg=tuple(words)),)
-    if "*" not in opt.axis:
-        return (opt,)
     return tuple([replace(opt, axis=word) for word in _starred(kernel, opt, opt.axis)])
 
 
@@ -61,14 +61,24 @@ def is_outermost(schedule: Schedule, axis: Axis) -> bool:
     return all(a.stride <= axis.stride for a in schedule.axes if a.dim == axis.dim)
 
 
+def named(schedule: Schedule, name: str) -> Axis | None:
+    """The axis of a full name, `j/64`."""
+    dim, _, stride = name.partition("/")
+    for axis in schedule.axes:
+        if axis.dim == dim and axis.stride == int(stride):
+            return axis
+    return None
+
+
 def inside(schedule: Schedule, at: str, dims: frozenset[str]) -> tuple[Axis, ...]:
     """The axes of some dims within an axis: loops behind it in the nest, all expanded ones, and
     all over a workgroup's threads, which work on what is inside together."""
     found = []
     open_ = not at
+    around = named(schedule, at) if at else None
     for axis in schedule.axes:
         if axis.dim in dims and (open_ or axis.kind.is_expanded or axis.kind in _THREADS):
             found.append(axis)
-        if axis.name == at:
+        if axis is around:
             open_ = True
     return tuple(found)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from loopwright_core.ir import dtype as dt
@@ -15,15 +16,19 @@ from loopwright_core.kernel.kernel import Kernel, buffer_name
 
 @dataclass(frozen=True)
 class Statement:
-    """A REDUCE, SCAN or STORE. `free` dims come from outside, `bound` ones are its own;
-    `itemsize`: bytes of what a reduce combines."""
+    """A REDUCE, SCAN or STORE. `free` dims come from outside, `bound` ones are a REDUCE's own.
+
+    `readers`: which statements read its value, by place. `itemsize`: bytes of what a reduce
+    combines.
+    """
 
     label: str
     free: frozenset[str]
     bound: frozenset[str]
+    readers: tuple[int, ...]
     itemsize: int = 0
 
-    @property
+    @cached_property
     def dims(self) -> frozenset[str]:
         return self.free | self.bound
 
@@ -34,7 +39,8 @@ class Facts:
 
     `common`: output dims of every statement. `scanned`: dims that a SCAN runs along.
     `dtypes`: of the buffers it touches, and what those are computed in. `free`: the dims a value
-    depends on. `loaded`, `stored`: BUFFERs.
+    depends on. `loaded`, `stored`: BUFFERs. `alike`: whether two values differ in the names of
+    dims only, as far as asked.
     """
 
     statements: tuple[Statement, ...]
@@ -46,6 +52,7 @@ class Facts:
     accesses: dict[str, Access]
     loaded: frozenset[UOp]
     stored: frozenset[UOp]
+    alike: dict[tuple[UOp, UOp], bool] = field(default_factory=dict)
 
 
 _facts: WeakKeyDictionary[UOp, Facts] = WeakKeyDictionary()
@@ -82,18 +89,18 @@ def _find(kernel: Kernel) -> Facts:
         if op in (Op.REDUCE, Op.SCAN, Op.STORE):
             heads.append(node)
         free[node] = below
-    statements = tuple(
-        [
-            Statement(_label(n), free[n], _bound(n), _itemsize(n))
-            if n.op is Op.REDUCE
-            else Statement(_label(n), free[n], nothing)
-            for n in heads
-        ]
-    )
     within: dict[UOp, tuple[int, ...]] = {}
     for place, head in enumerate(heads):
         for node in _direct(head):
             within[node] = (*within.get(node, ()), place)
+    statements = tuple(
+        [
+            Statement(_label(n), free[n], _bound(n), within.get(n, ()), _itemsize(n))
+            if n.op is Op.REDUCE
+            else Statement(_label(n), free[n], nothing, within.get(n, ()))
+            for n in heads
+        ]
+    )
     found = accesses(kernel)
     return Facts(
         statements,

@@ -11,7 +11,7 @@ from loopwright_core.plugin.target import Target
 from loopwright_opt.axes import is_outermost, resolve
 from loopwright_opt.legality import loops, splits, workgroups
 
-_FRONT = frozenset({AxisKind.GLOBAL, AxisKind.LOCAL})
+_FRONT = (AxisKind.GLOBAL, AxisKind.LOCAL)
 
 
 def local(kernel: Kernel, opt: Opt, target: Target) -> Schedule:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from weakref import WeakKeyDictionary
 
-from loopwright_core.ir.affine import Affine, affine
+from loopwright_core.ir.affine import Affine, affine, plus, scale
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import TRUE, Extent, UOp, Variable
@@ -37,14 +38,30 @@ class Access:
     valid: tuple[UOp, ...]
     is_store: bool
 
-    @property
+    @cached_property
     def is_plain(self) -> bool:
         return all(a.op is Op.DIM for f in self.form for a, _ in f.terms)
 
-    @property
+    @cached_property
+    def is_window(self) -> bool:
+        """Whether every condition is a bound of one index: `+-index + const < 0`."""
+        for condition in self.valid:
+            if condition.op is not Op.CMPLT:
+                return False
+            terms = plus(affine(condition.src[0]), affine(condition.src[1]), -1).terms
+            if not any(terms in (f.terms, scale(f, -1).terms) for f in self.form):
+                return False
+        return True
+
+    @cached_property
     def dims(self) -> frozenset[str]:
         """Every dim the offset depends on."""
         return self.opaque | self.strides.keys()
+
+    @cached_property
+    def valid_dims(self) -> frozenset[str]:
+        """Every dim that whether it touches memory depends on."""
+        return dims_below(self.valid)
 
     def stride(self, dim: str) -> int:
         """The flat offset's stride along a dim, 0 where it does not move."""

@@ -37,7 +37,10 @@ class Dim:
 
 
 class AxisKind(Enum):
-    """How an axis runs: (letter, colour) are what `describe()` shows."""
+    """How an axis runs: (letter, colour) are what `describe()` shows.
+
+    `is_expanded`: written out at the leaf instead of looped over.
+    """
 
     GLOBAL = ("g", "blue")
     THREAD = ("t", "bright_blue")
@@ -50,18 +53,10 @@ class AxisKind(Enum):
     UPCAST = ("u", "yellow")
     VECTOR = ("v", "bright_yellow")
 
-    @property
-    def letter(self) -> str:
-        return self.value[0]
-
-    @property
-    def colour(self) -> str:
-        return self.value[1]
-
-    @property
-    def is_expanded(self) -> bool:
-        """Written out at the leaf instead of looped over."""
-        return self in (AxisKind.UNROLL, AxisKind.UPCAST, AxisKind.VECTOR)
+    def __init__(self, letter: str, colour: str) -> None:
+        self.letter = letter
+        self.colour = colour
+        self.is_expanded = self.name in ("UNROLL", "UPCAST", "VECTOR")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 from loopwright_core.ir.ops import Op
-from loopwright_core.kernel.dims import AxisKind
+from loopwright_core.ir.uop import UOp
+from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
-from loopwright_core.kernel.statements import Analysis, Statement, make_statements
+from loopwright_core.kernel.statements import Statement, statements_of
 from loopwright_core.plugin.target import Target
+
+_serial_dims: WeakKeyDictionary[UOp, frozenset[str]] = WeakKeyDictionary()
 
 
 def with_grid(kernel: Kernel, target: Target) -> Kernel:
@@ -23,12 +26,16 @@ def with_grid(kernel: Kernel, target: Target) -> Kernel:
         return kernel
     if any(a.kind is not AxisKind.LOOP and a.kind is not AxisKind.REDUCE for a in schedule.axes):
         return kernel
-    facts = Analysis((kernel.body,), kernel.dims)
-    serial = _serial(make_statements(kernel.body, schedule, facts))
-    spread = [a for a in schedule.axes if a.kind is AxisKind.LOOP and a.dim not in serial]
-    axes = [*(replace(a, kind=AxisKind.GLOBAL) for a in spread)]
-    axes += [a for a in schedule.axes if a not in spread]
-    return kernel.with_schedule(schedule.with_axes(tuple(axes)))
+    serial = _serial_dims.get(kernel.body)
+    if serial is None:
+        serial = _serial_dims[kernel.body] = _serial(statements_of(kernel))
+    axes, rest = [], []
+    for a in schedule.axes:
+        if a.kind is AxisKind.LOOP and a.dim not in serial:
+            axes.append(Axis(a.dim, a.stride, a.size, AxisKind.GLOBAL))
+        else:
+            rest.append(a)
+    return kernel.with_schedule(schedule.with_axes((*axes, *rest)))
 
 
 def _serial(statements: list[Statement]) -> frozenset[str]:

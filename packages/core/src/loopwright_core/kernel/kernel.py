@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from loopwright_core.ir.ops import Op
@@ -29,7 +29,11 @@ class Kernel:
 
     def with_schedule(self, schedule: Schedule) -> Kernel:
         """The same body under another schedule."""
-        return replace(self, schedule=schedule)
+        made = Kernel(self.name, self.body, self.dims, schedule, self.shared, self.unused)
+        for name in ("nodes", "buffers"):  # what is known of the body stays known
+            if name in self.__dict__:
+                made.__dict__[name] = self.__dict__[name]
+        return made
 
     def dim(self, name: str) -> Dim:
         """The dim of that name. Raises KeyError."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from loopwright_core.errors import OptError, fail
 from loopwright_core.kernel.kernel import Kernel
-from loopwright_core.kernel.statements import Analysis, Statement, Step, make_statements
+from loopwright_core.kernel.statements import Statement, Step, statements_of
 
 
 @dataclass(eq=False)
@@ -104,5 +104,4 @@ def _groups(statements: list[Statement], depth: int) -> list[list[Statement]]:
 
 def check_nest(kernel: Kernel) -> None:
     """Raises OptError where the schedule's loop order makes statements wait for each other."""
-    facts = Analysis((kernel.body,), kernel.dims)
-    build_nest(make_statements(kernel.body, kernel.schedule, facts))
+    build_nest(statements_of(kernel))

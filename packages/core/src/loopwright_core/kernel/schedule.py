@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 
@@ -70,7 +70,25 @@ class Schedule:
     def with_axes(self, axes: tuple[Axis, ...]) -> Schedule:
         """The same schedule over other axes, loop-kind axes first."""
         loops = [a for a in axes if not a.kind.is_expanded]
-        return replace(self, axes=(*loops, *(a for a in axes if a.kind.is_expanded)))
+        if len(loops) < len(axes):
+            loops += [a for a in axes if a.kind.is_expanded]
+        return self._changed(tuple(loops), self.opts)
+
+    def with_opts(self, opts: tuple[Opt, ...]) -> Schedule:
+        """The same schedule, made by another list."""
+        return self._changed(self.axes, opts)
+
+    def _changed(self, axes: tuple[Axis, ...], opts: tuple[Opt, ...]) -> Schedule:
+        # dataclasses.replace takes longer than all the rest of a step.
+        return Schedule(
+            axes,
+            self.stages,
+            opts,
+            self.prefetch,
+            self.nt_stores,
+            self.tensor_core,
+            self.no_locals,
+        )
 
     def explain(self) -> tuple[str, ...]:
         """The decisions in sentences, as far as they can be told without the kernel."""

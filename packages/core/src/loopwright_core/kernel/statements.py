@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
+from weakref import WeakKeyDictionary
 
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp, toposort
 from loopwright_core.kernel.dims import Axis, Dim
+from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Schedule
 
 Kind = Literal["reduce", "scan", "store", "copy"]
@@ -150,6 +152,29 @@ def make_statements(sink: UOp, schedule: Schedule, facts: Analysis) -> list[Stat
     for statement in found.values():
         _walk(statement, found, facts)
     return list(found.values())
+
+
+# By body: the dims it was asked with and its statements, which do not hold the SINK itself.
+_known: WeakKeyDictionary[UOp, tuple[tuple[Dim, ...], list[Statement]]] = WeakKeyDictionary()
+
+
+def statements_of(kernel: Kernel) -> list[Statement]:
+    """The statements of a kernel; the graph is walked once for all schedules of a body."""
+    known_dims, known = _known.get(kernel.body, (None, []))
+    if known_dims != kernel.dims:
+        facts = Analysis((kernel.body,), kernel.dims)
+        known = make_statements(kernel.body, kernel.schedule, facts)
+        _known[kernel.body] = (kernel.dims, known)
+    steps = [(a.dim, Step(a)) for a in kernel.schedule.axes if not a.kind.is_expanded]
+    made = []
+    for s in known:
+        dims = s.dims
+        path = tuple([step for dim, step in steps if dim in dims])
+        made.append(Statement(s.number, s.kind, s.node, s.values, s.free, s.bound, path, s.order))
+    for old, new in zip(known, made, strict=True):
+        new.reads = [made[s.number - 1] for s in old.reads]
+        new.consumers = [made[s.number - 1] for s in old.consumers]
+    return made
 
 
 def _walk(statement: Statement, found: dict[UOp, Statement], facts: Analysis) -> None:

@@ -41,7 +41,7 @@ def order_is_of_loops(kernel: Kernel, opt: Opt, axes: list[Axis]) -> None:
             refuse(kernel, opt, f"a {axis.kind.name} axis has no place in the nest", axis.name)
         if axis.kind is AxisKind.THREAD:
             refuse(kernel, opt, "a THREAD axis stays outermost", axis.name)
-    if len({a.name for a in axes}) != len(axes):
+    if len({id(a) for a in axes}) != len(axes):
         refuse(kernel, opt, "an axis is named twice")
     if len(axes) < 2 or (opt.op == "SWAP" and len(axes) > 2):
         refuse(kernel, opt, "SWAP names two axes, ORDER two or more")

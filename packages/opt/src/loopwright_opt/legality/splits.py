@@ -105,7 +105,7 @@ def lanes_exist(kernel: Kernel, opt: Opt, axis: Axis, amount: int, target: Targe
 def leaf_is_small(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:
     """The copies of one statement, lanes not counted, stay readable and compilable."""
     copies = [a for a in schedule.axes if a.kind in (AxisKind.UPCAST, AxisKind.UNROLL)]
-    if prod(a.size for a in copies if isinstance(a.size, int)) <= MAX_COPIES:
+    if prod([a.size for a in copies if isinstance(a.size, int)]) <= MAX_COPIES:
         return
     for statement in facts_of(kernel).statements:
         n = prod(a.size for a in copies if a.dim in statement.dims and isinstance(a.size, int))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from math import prod
 
-from loopwright_core.ir.affine import affine, plus, scale
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp, Variable
-from loopwright_core.kernel.access import Access, dims_below
+from loopwright_core.kernel.access import Access
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel, buffer_name
 from loopwright_core.kernel.schedule import Opt, Schedule, Stage
-from loopwright_opt.axes import inside, refuse
-from loopwright_opt.facts import facts_of
+from loopwright_opt.axes import inside, named, refuse
+from loopwright_opt.facts import Facts, facts_of
 
 # A copy that outgrows the caches gains nothing.
 MAX_STAGE_BYTES = 4 << 20
@@ -71,7 +70,7 @@ def holder_stays(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> N
     """The loop that a copy stands in stays one."""
     if not made.at:
         return
-    axis = next((a for a in schedule.axes if a.name == made.at), None)
+    axis = named(schedule, made.at)
     if axis is None or axis.kind.is_expanded:
         refuse(kernel, opt, f"{made.access} is held in {made.at}, which this step changes", made.at)
 
@@ -99,7 +98,7 @@ def has_a_size(kernel: Kernel, opt: Opt, made: Stage, axes: tuple[Axis, ...]) ->
 
 def validity_is_its_own(kernel: Kernel, opt: Opt, access: Access) -> None:
     """Readers of a panel take it unmasked: whether an element is valid asks only where it lies."""
-    if not all(dims_below((c,)) <= access.dims for c in access.valid):
+    if not access.valid_dims <= access.dims:
         refuse(kernel, opt, f"whether {access.name} is valid depends on other dims")
 
 
@@ -111,9 +110,8 @@ def halo_is_plain(kernel: Kernel, opt: Opt, made: Stage) -> None:
 
 def halo_is_masked_by_bounds(kernel: Kernel, opt: Opt, access: Access) -> None:
     """A halo copy is filled outside the buffer: each condition bounds one index."""
-    for condition in access.valid:
-        if not _is_bound(access, condition):
-            refuse(kernel, opt, f"a condition of {access.name} is no bound of one index")
+    if not access.is_window:
+        refuse(kernel, opt, f"a condition of {access.name} is no bound of one index")
 
 
 def fits(kernel: Kernel, opt: Opt, made: Stage, size: int) -> None:
@@ -124,9 +122,8 @@ def fits(kernel: Kernel, opt: Opt, made: Stage, size: int) -> None:
 
 def lists_name_axes(kernel: Kernel, opt: Opt, made: Stage, axes: tuple[Axis, ...]) -> None:
     """A layout and an order are permutations of the axes inside."""
-    wanted = {a.name for a in axes}
     for what, names in (("layout", made.layout), ("order", made.order)):
-        if names and (set(names) != wanted or len(names) != len(wanted)):
+        if names and sorted(names) != sorted(a.name for a in axes):
             known = ", ".join(a.name for a in axes)
             reason = f"the {what} of {made.access} must name each axis inside once"
             refuse(kernel, opt, reason, made.at, f"They are {known}")
@@ -150,7 +147,7 @@ def check_stage(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> No
         elements = halo_elements(access, axes)
     else:
         validity_is_its_own(kernel, opt, access)
-        elements = prod(a.size for a in axes if isinstance(a.size, int))
+        elements = prod([a.size for a in axes if isinstance(a.size, int)])
     fits(kernel, opt, made, elements * access.dtype.itemsize)
     lists_name_axes(kernel, opt, made, axes)
 
@@ -166,14 +163,6 @@ def halo_elements(access: Access, axes: tuple[Axis, ...]) -> int:
                     reach += abs(k) * a.stride * (a.size - 1)
         elements *= reach + 1
     return elements
-
-
-def _is_bound(access: Access, condition: UOp) -> bool:
-    """Whether a condition is `+-index + const < 0` for one of the access's indices."""
-    if condition.op is not Op.CMPLT:
-        return False
-    terms = plus(affine(condition.src[0]), affine(condition.src[1]), -1).terms
-    return any(terms == f.terms or terms == scale(f, -1).terms for f in access.form)
 
 
 def _buffer(access: Access) -> str:
@@ -201,7 +190,7 @@ def value_is_shared(kernel: Kernel, opt: Opt, made: Stage) -> tuple[UOp, ...]:
 def instances_agree(kernel: Kernel, opt: Opt, made: Stage, instances: tuple[UOp, ...]) -> None:
     """One instance writes for the others: they differ in the names of their dims only."""
     for other in instances[1:]:
-        if not _is_renamed(instances[0], other):
+        if not _is_alike(facts_of(kernel), instances[0], other):
             refuse(kernel, opt, f"the instances of {made.access} are at shifted places")
 
 
@@ -255,6 +244,13 @@ def _path(schedule: Schedule, at: str, dims: frozenset[str]) -> tuple[str, ...]:
         if axis.name == at:
             break
     return tuple(found)
+
+
+def _is_alike(facts: Facts, a: UOp, b: UOp) -> bool:
+    found = facts.alike.get((a, b))
+    if found is None:
+        found = facts.alike[a, b] = _is_renamed(a, b)
+    return found
 
 
 def _is_renamed(a: UOp, b: UOp) -> bool:

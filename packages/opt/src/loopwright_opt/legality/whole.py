@@ -34,7 +34,7 @@ def _check_held(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) ->
 
 def _check_workgroup(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
     """The rules about threads that any step may break."""
-    if not any(a.kind in workgroups.THREADS for a in schedule.axes):
+    if not [a for a in schedule.axes if a.kind in workgroups.THREADS]:
         if opt.op in ("ORDER", "SWAP"):
             workgroups.values_stay_in_their_workgroup(kernel, opt, schedule)
         return

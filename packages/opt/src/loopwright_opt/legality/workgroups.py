@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import zip_longest
 from math import prod
 
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt, Schedule
-from loopwright_core.kernel.statements import Analysis, make_statements
 from loopwright_core.plugin.target import Target
 from loopwright_opt.axes import inside, refuse
 from loopwright_opt.facts import Facts, Statement, facts_of
 from loopwright_opt.text import WORKGROUP_OPS
 
 # Axes whose steps are threads of one workgroup.
-THREADS = frozenset({AxisKind.LOCAL, AxisKind.GROUP})
-_APART = frozenset({AxisKind.GLOBAL, AxisKind.GROUP})
+THREADS = (AxisKind.LOCAL, AxisKind.GROUP)
+_APART = (AxisKind.GLOBAL, AxisKind.GROUP)
 
 
 def has_workgroups(kernel: Kernel, opt: Opt, target: Target) -> None:
@@ -53,17 +54,19 @@ def group_is_not_nested(kernel: Kernel, opt: Opt, axis: Axis) -> None:
 def workgroup_is_small(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
     """The largest nest's threads, position by position, are at most the target's."""
     sizes: list[int] = []
+    threads = [a for a in schedule.axes if a.kind in THREADS]
     for statement in facts_of(kernel).statements:
-        own = _sizes(schedule, statement)
-        sizes = [max(a, b) for a, b in zip(own, sizes)] + own[len(sizes) :] + sizes[len(own) :]
+        own = _sizes(threads, statement)
+        if own != sizes:
+            sizes = list(map(max, zip_longest(own, sizes, fillvalue=1)))
     if prod(sizes) > target.max_threads:
         reason = f"{prod(sizes)} threads are more than the target's {target.max_threads}"
         refuse(kernel, opt, reason)
 
 
-def _sizes(schedule: Schedule, statement: Statement) -> list[int]:
-    axes = [a for a in schedule.axes if a.kind in THREADS and a.dim in statement.dims]
-    return [a.size for a in axes if isinstance(a.size, int) and a.size != 1]
+def _sizes(threads: list[Axis], statement: Statement) -> list[int]:
+    dims = statement.dims
+    return [a.size for a in threads if a.dim in dims and isinstance(a.size, int) and a.size != 1]
 
 
 def shared_memory_is_enough(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
@@ -77,8 +80,9 @@ def shared_memory_is_enough(kernel: Kernel, opt: Opt, schedule: Schedule, target
 def shared_bytes(facts: Facts, schedule: Schedule) -> int:
     """What grouped reduces and staged loads hold in shared memory."""
     used = 0
-    for s in facts.statements:
-        groups = [a for a in schedule.axes if a.kind is AxisKind.GROUP and a.dim in s.bound]
+    grouped = [a for a in schedule.axes if a.kind is AxisKind.GROUP]
+    for s in facts.statements if grouped else ():
+        groups = [a for a in grouped if a.dim in s.bound]
         if groups:
             held = [
                 a
@@ -90,17 +94,20 @@ def shared_bytes(facts: Facts, schedule: Schedule) -> int:
         access = facts.accesses.get(stage.access)
         if access is not None:
             tile = inside(schedule, stage.at, access.dims)
-            used += access.dtype.itemsize * _product(list(tile))
+            used += access.dtype.itemsize * _product(tile)
     return used
 
 
-def _product(axes: list[Axis]) -> int:
-    return prod(a.size for a in axes if isinstance(a.size, int))
+def _product(axes: Sequence[Axis]) -> int:
+    return prod([a.size for a in axes if isinstance(a.size, int)])
 
 
 def groups_lie_with_their_reduce(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:
     """No loop over other dims stands between a GROUP axis and the innermost loops of its reduce."""
-    for statement in facts_of(kernel).statements:
+    grouped = {a.dim for a in schedule.axes if a.kind is AxisKind.GROUP}
+    for statement in facts_of(kernel).statements if grouped else ():
+        if grouped.isdisjoint(statement.bound):
+            continue
         path = [a for a in schedule.axes if a.dim in statement.dims and not a.kind.is_expanded]
         while path and path[-1].dim in statement.bound:
             path.pop()
@@ -120,13 +127,20 @@ def threads_keep_no_values(kernel: Kernel, opt: Opt, schedule: Schedule) -> None
 
 def values_stay_in_their_workgroup(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:
     """What one workgroup (or one part of a group) reduces is read by no other."""
-    if not any(a.kind in _APART for a in schedule.axes):
-        return
-    facts = Analysis((kernel.body,), kernel.dims)
-    for statement in make_statements(kernel.body, schedule, facts):
-        if statement.kind != "reduce":
-            continue
-        across = [a.name for a in statement.escapes() if a.kind in _APART and a.size != 1]
-        if across:
-            reason = f"a reduce's value would be read at other ids, along {', '.join(across)}"
-            refuse(kernel, opt, reason)
+    across = [a for a in escapes(facts_of(kernel), schedule) if a.kind in _APART and a.size != 1]
+    if across:
+        names = ", ".join(a.name for a in across)
+        refuse(kernel, opt, f"a reduce's value would be read at other ids, along {names}")
+
+
+def escapes(facts: Facts, schedule: Schedule) -> list[Axis]:
+    """Loops of reduces' free dims that do not hold all readers of the value: those behind the
+    first loop that the reduce binds, or that it or a reader lacks."""
+    found = []
+    loops = [a for a in schedule.axes if not a.kind.is_expanded]
+    for s in facts.statements:
+        if s.bound:
+            apart = s.bound.union(*[s.dims ^ facts.statements[r].dims for r in s.readers])
+            depth = next((n for n, a in enumerate(loops) if a.dim in apart), len(loops))
+            found += [a for a in loops[depth:] if a.dim in s.free]
+    return found
