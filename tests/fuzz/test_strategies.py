@@ -1,5 +1,7 @@
 """What the strategies propose for kernels of random sizes gives the bits of the plain kernel.
 
+On the CPU compiled, on targets with workgroups in the interpreter.
+
 LOOPWRIGHT_LONG=1 runs some twenty times as many.
 """
 
@@ -20,9 +22,14 @@ from loopwright_core.ir.shape import shape_of
 from loopwright_core.ir.spec import verify_program
 from loopwright_core.ir.uop import UOp
 from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.options import Options
+from loopwright_core.oracle.kernel import run_kernel
+from loopwright_core.oracle.program import run_program
+from loopwright_core.targets.cuda import cuda
+from loopwright_core.targets.metal import metal
 from loopwright_lower.indexing import index
 from loopwright_lower.lowering import lower
-from loopwright_opt.strategies.choice import propose, strategies
+from loopwright_opt.strategies.choice import proposals, propose, strategies, variations
 from loopwright_render_clang.device import CpuDevice
 from support.exact_kernels import GuardedMemory
 
@@ -31,7 +38,7 @@ PER_KIND = 60 if LONG else 3
 
 DEVICE = CpuDevice()
 SIZES = (1, 2, 3, 5, 6, 7, 8, 12, 15, 16, 17, 24, 31, 33, 40, 48, 64, 67, 70, 100)
-pytestmark = pytest.mark.skipif(DEVICE.state()[0] != "ready", reason="no C compiler")
+GPUS = {"metal": metal(), "cuda": cuda("sm_80")}
 
 
 def sizes(rng: random.Random, n: int) -> list[int]:
@@ -163,6 +170,7 @@ def run(kernel: Kernel, memory: GuardedMemory) -> None:
     DEVICE.launch(DEVICE.load(binary, program), buffers)
 
 
+@pytest.mark.skipif(DEVICE.state()[0] != "ready", reason="no C compiler")
 @pytest.mark.parametrize("kind", KINDS)
 def test_proposals_change_no_bit(kind: str) -> None:
     """Whole numbers sum to the same bits in every order; nothing beside a buffer is written."""
@@ -187,3 +195,36 @@ def test_proposals_change_no_bit(kind: str) -> None:
         for slot, array in expected.arrays.items():
             np.testing.assert_array_equal(actual.arrays[slot], array, err_msg=what)
         assert actual.broken_guards() == [], what
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_proposals_for_workgroups_change_no_bit(kind: str, gpu: str) -> None:
+    """Every strategy's proposal, every parameter at one more value, under either option: right in
+    lock-step, no race, nothing beside a buffer written."""
+    target = GPUS[gpu]
+    for seed in range(PER_KIND):
+        rng = random.Random(f"{kind} {seed} {gpu}")
+        plain = index(KINDS[kind](rng))
+        options = Options(no_locals=rng.random() < 0.2, parity=rng.random() < 0.3)
+        expected = GuardedMemory(plain, seed)
+        run_kernel(plain, expected.arrays)
+        made = proposals(plain, target, options)
+        more = list(variations(plain, target, options))
+        rng.shuffle(more)
+        seen = {}
+        for proposal in (*made, *more[:2]):
+            seen.setdefault(proposal.kernel.schedule, proposal)
+        for schedule, proposal in seen.items():
+            actual = GuardedMemory(plain, seed)
+            what = f"seed {seed}: {proposal.strategy}: {schedule}"
+            try:
+                program = lower(proposal.kernel, target)
+                verify_program(program, target)
+                run_program(program, actual.arrays)
+            except Exception as error:
+                error.add_note(what)
+                raise
+            for slot, array in expected.arrays.items():
+                np.testing.assert_array_equal(actual.arrays[slot], array, err_msg=what)
+            assert actual.broken_guards() == [], what

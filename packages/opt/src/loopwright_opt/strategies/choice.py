@@ -14,11 +14,18 @@ from loopwright_core.plugin.strategy import Strategy
 from loopwright_core.plugin.target import Target
 from loopwright_opt.apply import apply_all
 from loopwright_opt.strategies.columns import COLUMNS
+from loopwright_opt.strategies.groups import GROUPS
 from loopwright_opt.strategies.lanes import LANES
+from loopwright_opt.strategies.last import LAST
+from loopwright_opt.strategies.locals import LOCALS
+from loopwright_opt.strategies.masked import MASKED
+from loopwright_opt.strategies.matvec import MATVEC
 from loopwright_opt.strategies.products import PRODUCTS
 from loopwright_opt.strategies.strategy import Draft, strategy
 from loopwright_opt.strategies.threads import THREADS
 from loopwright_opt.strategies.transposes import TRANSPOSES
+from loopwright_opt.strategies.unrolls import UNROLLS
+from loopwright_opt.strategies.upcasts import UPCASTS
 from loopwright_opt.strategies.windows import WINDOWS
 
 _log = logging.getLogger("loopwright.opt")
@@ -37,9 +44,19 @@ def _on_cpu(draft: Draft) -> bool:
     return not draft.target.has_local and not draft.options.parity
 
 
-# In the order of decision; LANES applies to everything.
-OURS: tuple[Strategy, ...] = tuple(
-    [strategy(_on_cpu, h, THREADS) for h in (WINDOWS, PRODUCTS, TRANSPOSES, COLUMNS, LANES)]
+def _anywhere(draft: Draft) -> bool:
+    return True
+
+
+_CPU = (WINDOWS, PRODUCTS, TRANSPOSES, COLUMNS, LANES)  # LANES applies to everything
+# Image buffers are no part of the core yet: no rule looks for texels.
+_STEPS = (MASKED, UPCASTS, UNROLLS, LAST, LOCALS)
+# In the order of decision.
+OURS: tuple[Strategy, ...] = (
+    *[strategy(h.name, (h, THREADS), _on_cpu) for h in _CPU],
+    strategy("matvec", (MATVEC,), _anywhere),
+    strategy("groups", (GROUPS,), _anywhere),
+    strategy("steps", _STEPS, _anywhere, needs_first=False),
 )
 
 

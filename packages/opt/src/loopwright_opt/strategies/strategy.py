@@ -79,22 +79,31 @@ class Heuristic:
         return self.run(draft, values)
 
 
-def strategy(when: Callable[[Draft], bool], first: Heuristic, *then: Heuristic) -> Strategy:
-    """The strategy of heuristics in a row, where `when` and the first of them apply."""
+def strategy(
+    name: str,
+    heuristics: tuple[Heuristic, ...],
+    when: Callable[[Draft], bool],
+    needs_first: bool = True,
+) -> Strategy:
+    """The strategy of heuristics in a row, where `when` holds and the first of them applies.
+
+    `needs_first` False: none of them needs to.
+    """
 
     def suggest(
         kernel: Kernel, target: Target, options: Options, values: Mapping[str, int]
     ) -> Suggestion | None:
         draft = Draft(kernel, target, values, options)
-        if not when(draft) or not first(draft):
+        if not when(draft):
             return None
-        for heuristic in then:
-            heuristic(draft)
+        for n, heuristic in enumerate(heuristics):
+            if not heuristic(draft) and n == 0 and needs_first:
+                return None
         return Suggestion(draft.kernel.schedule.opts, tuple(draft.why))
 
     named = [
         Parameter(f"{h.name}.{p.name}", p.default, p.choices)
-        for h in (first, *then)
+        for h in heuristics
         for p in h.parameters
     ]
-    return Strategy(first.name, tuple(named), suggest)
+    return Strategy(name, tuple(named), suggest)

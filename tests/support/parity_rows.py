@@ -1,0 +1,122 @@
+"""Common kernels, and how the predecessors schedule each on a CPU, on Metal and on CUDA sm_80."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+import loopwright as lw
+from loopwright_core import pipeline
+from loopwright_core.ir.uop import UOp
+from loopwright_core.kernel.kernel import Kernel
+
+_MATMUL = "UPCAST(1,4) UPCAST(0,4) UNROLL(0,4)"
+_LOCALS = "LOCAL(0,8) LOCAL(1,16)"
+_TENSOR = "TC(0) UPCAST(0,4) UPCAST(1,4) LOCAL(1,4)"
+
+
+@dataclass(frozen=True)
+class Row:
+    """`build` makes the expression of zeros; the three columns are the predecessors' choices."""
+
+    name: str
+    build: Callable[[], lw.Array]
+    cpu: str
+    metal: str
+    cuda: str
+
+    def ast(self) -> UOp:
+        """The kernel AST of its one kernel."""
+        (view,) = lw.kernels(self.build(), device="cpu")
+        return view.built.recipe.ast
+
+    def kernel(self) -> Kernel:
+        """Its one kernel, not scheduled."""
+        return pipeline.index(self.ast())
+
+    def column(self, which: str) -> str:
+        return {"cpu": self.cpu, "metal": self.metal, "cuda": self.cuda}[which]
+
+
+def _zeros(*shape: int, dtype: str = "float32") -> lw.Array:
+    return lw.asarray(np.zeros(shape, dtype), device="cpu")
+
+
+def _square(dtype: str = "float32") -> lw.Array:
+    return _zeros(512, 512, dtype=dtype) @ _zeros(512, 512, dtype=dtype)
+
+
+def _padded_stack() -> lw.Array:
+    """Three arrays side by side, each padded by zeros where the others are."""
+    parts = [lw.expand_dims(_zeros(1024), axis=1) for _ in range(3)]
+    placed = [lw.pad(x, ((0, 0), (n, 2 - n))) for n, x in enumerate(parts)]
+    return placed[0] + placed[1] + placed[2]
+
+
+def _row(name: str, build: Callable[[], lw.Array], cpu: str, metal: str, cuda: str = "") -> Row:
+    return Row(name, build, cpu, metal, cuda or metal)
+
+
+ROWS: tuple[Row, ...] = (
+    _row(
+        "add 1024x1024",
+        lambda: _zeros(1024, 1024) + _zeros(1024, 1024),
+        "UPCAST(0,4)",
+        "UPCAST(0,4) LOCAL(0,32)",
+    ),
+    _row("add 511x509", lambda: _zeros(511, 509) + _zeros(511, 509), "", ""),
+    _row("sum of 4096", lambda: lw.sum(_zeros(4096)), "UNROLL(0,4)", "GROUPTOP(0,16)"),
+    _row(
+        "sum over axis 0 of 1024x1024",
+        lambda: lw.sum(_zeros(1024, 1024), axis=0),
+        "UPCAST(0,4) UNROLL(0,4)",
+        "GROUPTOP(0,16)",
+    ),
+    _row(
+        "sum over axis 1 of 1024x1024",
+        lambda: lw.sum(_zeros(1024, 1024), axis=1),
+        "UPCAST(0,4) UNROLL(0,4)",
+        "GROUPTOP(0,16)",
+    ),
+    _row(
+        "max over axis 1 of 128x100",
+        lambda: lw.max(_zeros(128, 100), axis=1),
+        "UNROLL(0,4)",
+        "UNROLL(0,4) LOCAL(0,32)",
+    ),
+    _row("matmul 512", _square, _MATMUL, _TENSOR, f"{_MATMUL} {_LOCALS}"),
+    _row("float16 matmul 512", lambda: _square("float16"), _MATMUL, _TENSOR, _TENSOR),
+    _row(
+        "matmul 511x509x513",
+        lambda: _zeros(511, 509) @ _zeros(509, 513),
+        "UPCAST(1,3)",
+        "UPCAST(1,3) LOCAL(1,3)",
+    ),
+    _row(
+        "matvec 4096",
+        lambda: _zeros(4096, 4096) @ _zeros(4096),
+        "UPCAST(0,4) UNROLL(0,4)",
+        "GROUP(0,8) LOCAL(0,4) UPCAST(0,4)",
+    ),
+    _row(
+        "transpose copy 1024",
+        lambda: lw.permute_dims(_zeros(1024, 1024), (1, 0)) + 0,
+        "UPCAST(0,4)",
+        f"UPCAST(0,4) {_LOCALS}",
+    ),
+    _row(
+        "row-broadcast add 1024",
+        lambda: _zeros(1024, 1024) + _zeros(1024),
+        "UPCAST(0,4)",
+        f"UPCAST(0,4) {_LOCALS}",
+    ),
+    _row(
+        "conv 3x3 8x64x32x32",
+        lambda: lw.conv(_zeros(8, 64, 32, 32), _zeros(64, 64, 3, 3), padding=1),
+        "UPCAST(3,4) UPCAST(1,4) UNROLL(2,0) UNROLL(1,0)",
+        "UPCAST(3,4) UPCAST(1,4) UNROLL(2,0) UNROLL(1,0) LOCAL(2,16) LOCAL(3,8)",
+    ),
+    _row("stack of 3 x 1024", _padded_stack, "UPCAST(1,0)", "UPCAST(1,0) LOCAL(0,32)"),
+)
