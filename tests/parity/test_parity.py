@@ -12,6 +12,8 @@ from loopwright_core.plugin.loader import registry
 from loopwright_core.plugin.target import Target
 from loopwright_core.targets.cuda import cuda
 from loopwright_core.targets.metal import metal
+from loopwright_opt.text import show
+from support.access_counts import count
 from support.parity_rows import ROWS, Row
 from support.predecessor import notation
 
@@ -22,15 +24,45 @@ TARGETS: dict[str, Target] = {
 }
 
 
-def scheduled(row: Row, target: Target, parity: bool) -> str:
-    """The opts of the row's kernel in the predecessors' notation."""
-    kernel = row.kernel()
-    made = pipeline.schedule(kernel, target, Options(parity=parity))
-    return notation(kernel, made.schedule.opts, target)
+def skip_without_tensor_cores(text: str, target: Target) -> None:
+    if text.startswith("TC") and not target.tensor_cores:
+        pytest.skip(f"{target.name} lists no tensor cores")
 
 
 @pytest.mark.parametrize("which", TARGETS)
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r.name)
 def test_parity(row: Row, which: str) -> None:
     """parity=True gives the predecessors' list of opts, to the letter."""
-    assert scheduled(row, TARGETS[which], parity=True) == row.column(which)
+    kernel, target = row.kernel(), TARGETS[which]
+    skip_without_tensor_cores(row.column(which), target)
+    made = pipeline.schedule(kernel, target, Options(parity=True))
+    assert notation(kernel, made.schedule.opts, target) == row.column(which)
+
+
+@pytest.mark.parametrize("which", TARGETS)
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: r.name)
+def test_ours(row: Row, which: str) -> None:
+    """Without the option we choose the same, or what the table says is ours."""
+    kernel, target = row.kernel(), TARGETS[which]
+    made = pipeline.schedule(kernel, target, Options())
+    if which in row.ours:
+        assert show(made.schedule.opts) == row.ours[which]
+    else:
+        skip_without_tensor_cores(row.column(which), target)
+        assert notation(kernel, made.schedule.opts, target) == row.column(which)
+
+
+DIFFERENT = [(r, which) for r in ROWS for which in ("metal", "cuda") if which in r.ours]
+
+
+@pytest.mark.parametrize(("row", "which"), DIFFERENT, ids=lambda x: getattr(x, "name", x))
+def test_ours_touches_less(row: Row, which: str) -> None:
+    """Where ours differs on a GPU it loads or stores less often, and neither more often."""
+    kernel, target = row.kernel(), TARGETS[which]
+    ours, theirs = [
+        count(pipeline.lower(pipeline.schedule(kernel, target, Options(parity=p)), target))
+        for p in (False, True)
+    ]
+    assert ours.loads <= theirs.loads
+    assert ours.stores <= theirs.stores
+    assert ours.loads + ours.stores < theirs.loads + theirs.stores

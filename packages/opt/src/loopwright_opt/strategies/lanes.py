@@ -12,6 +12,7 @@ from loopwright_core.kernel.access import Access
 from loopwright_core.kernel.dims import AxisKind
 from loopwright_core.plugin.strategy import Parameter
 from loopwright_opt.facts import Statement
+from loopwright_opt.strategies.masked import MASKED
 from loopwright_opt.strategies.strategy import Draft, Heuristic
 from loopwright_opt.strategies.structure import (
     COSTLY_OPS,
@@ -94,8 +95,10 @@ def _is_short(draft: Draft, place: int, dim: str, lanes: int) -> bool:
 
 
 def _without_lanes(draft: Draft, p: Mapping[str, int]) -> None:
-    """UPCAST a row dim of scans and short reduces: several rows do not wait for each other."""
+    """UPCAST what a pad masks, and a row dim of scans and short reduces: several rows do not wait
+    for each other."""
     facts = draft.facts
+    MASKED(draft)
     bound = [s for s in facts.statements if s.bound]
     if not facts.scanned and len(bound) != 1:
         return
