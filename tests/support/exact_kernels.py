@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import asts
 import numpy as np
@@ -10,7 +10,7 @@ from asts import buffer, keep, op, reduce, scan, shrink, sink
 
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
-from loopwright_core.ir.uop import UOp
+from loopwright_core.ir.uop import UOp, Variable
 from loopwright_core.kernel.kernel import Kernel
 
 
@@ -116,18 +116,33 @@ _GUARD = 0xA5
 
 
 class GuardedMemory:
-    """One array per buffer, aligned to 64 bytes, filled with whole numbers from -9 to 9, with
-    bytes on both sides that nobody may write."""
+    """One array per buffer, aligned to 64 bytes, with bytes on both sides that nobody may write.
 
-    def __init__(self, kernel: Kernel, seed: int) -> None:
+    It is filled with whole numbers: those of its slot in `ranges`, else from -9 to 9. With
+    `is_real`, floats are normally distributed instead.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        seed: int,
+        ranges: Mapping[int, tuple[int, int]] = {},
+        variables: Mapping[str, int] = {},
+        is_real: bool = False,
+    ) -> None:
         rng = np.random.default_rng(seed)
         self.arrays: dict[int, np.ndarray] = {}
         self._whole: list[tuple[int, np.ndarray, int]] = []
         for b in kernel.buffers:
-            values = rng.integers(-9, 10, b.arg.shape).astype(b.dtype.numpy)
+            shape = [variables[n.name] if isinstance(n, Variable) else n for n in b.arg.shape]
+            low, high = ranges.get(b.arg.slot, (-9, 9))
+            drawn = rng.integers(low, high + 1, shape)
+            if is_real and b.dtype.is_float:
+                drawn = rng.standard_normal(shape)
+            values = np.asarray(drawn).astype(b.dtype.numpy)
             raw = np.full(values.nbytes + 3 * GUARD_BYTES + 64, _GUARD, np.uint8)
             start = GUARD_BYTES + (-(raw.ctypes.data + GUARD_BYTES)) % 64
-            place = raw[start : start + values.nbytes].view(b.dtype.numpy).reshape(b.arg.shape)
+            place = raw[start : start + values.nbytes].view(b.dtype.numpy).reshape(shape)
             place[...] = values
             self.arrays[b.arg.slot] = place
             self._whole.append((b.arg.slot, raw, start))

@@ -4,94 +4,174 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 
 from loopwright_core.errors import OptError
 from loopwright_core.kernel.access import accesses
-from loopwright_core.kernel.dims import AxisKind
+from loopwright_core.kernel.dims import Axis, AxisKind
+from loopwright_core.kernel.grid import with_grid
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt
 from loopwright_core.plugin.target import Target
 from loopwright_lower.dims import DimState
 from loopwright_opt.apply import apply
 from loopwright_opt.axes import inside
-from loopwright_opt.text import parse, show
+from loopwright_opt.text import AMOUNT_OPS, WORD_OPS, WORKGROUP_OPS, parse, show
 
-OPS = (
-    *("UPCAST", "UPCAST", "UPCAST", "UNROLL", "UNROLL", "VECTOR", "VECTOR", "VECTOR"),
-    *("TILE", "TILE", "TILE", "ORDER", "ORDER", "SWAP", "THREAD"),
-    *("STAGE", "STAGE", "STAGE", "PREFETCH", "NTSTORE", "NTSTORE"),
-)
 LONGEST = 9
-ATTEMPTS = 60
+ATTEMPTS = 50
+AMOUNTS = (0, 2, 2, 2, 3, 3, 4, 4, 4, 5, 6, 7, 8, 8, 16)
+# Opts that take part of a reduce, and opts that take part of an output.
+_OF_REDUCES = frozenset({"UNROLL", "GROUP", "GROUPTOP", "SPLITK"})
+_OF_OUTPUTS = frozenset({"LOCAL"})
+_CPU_ONLY = frozenset({"THREAD", "NTSTORE"})
+# Drawn more often: what other opts meet.
+_OFTEN = ("UPCAST", "UPCAST", "TILE", "TILE", "STAGE", "VECTOR", "LOCAL", "GROUP", "ORDER")
 
 
-def random_opt(kernel: Kernel, rng: random.Random, target: Target) -> Opt:
-    """One step, legal or not."""
-    schedule = kernel.schedule
-    axes = [a.name for a in schedule.axes]
-    loops = [a.name for a in schedule.axes if not a.kind.is_expanded] or axes
-    found = accesses(kernel)
-    has_lanes = any(a.kind is AxisKind.VECTOR for a in schedule.axes)
-    which = rng.choice((*OPS, *("KEEP",) * 4 * bool(kernel.shared), *("NTSTORE",) * 4 * has_lanes))
-    if which in ("ORDER", "SWAP"):
-        n = 2 if which == "SWAP" else rng.randint(2, max(2, len(loops)))
-        return Opt(which, arg=tuple(rng.sample(loops, min(n, len(loops)))))
-    if which == "STAGE":
-        access = rng.choice(found)
-        at = rng.choice([*loops, ""])
-        words = ["@" + at]
-        if rng.random() < 0.4:
-            words.append("halo")
-        else:
-            names = [a.name for a in inside(schedule, at, access.dims)]
-            for word in ("layout", "order"):
-                if names and rng.random() < 0.4:
-                    words += [word, ",".join(rng.sample(names, len(names)))]
-        return Opt(which, access.name, None, tuple(words))
-    if which == "KEEP":
-        return Opt(
-            which,
-            f"v{rng.randrange(len(kernel.shared) + 1)}",
-            None,
-            ("@" + rng.choice([*loops, ""]),),
-        )
-    if which == "PREFETCH":
-        return Opt(which, rng.choice(found).name, rng.randint(1, 3))
-    if which == "NTSTORE":
-        return Opt(which, rng.choice([a.name for a in found if a.is_store]))
-    if which == "VECTOR":
-        lanes = sorted({n for b in kernel.buffers for n in target.lanes(b.dtype)})
-        return Opt(which, rng.choice(axes), rng.choice(lanes))
-    if which == "THREAD":
-        return Opt(which, rng.choice(loops), 2)
-    return Opt(which, rng.choice(loops), rng.choice([0, 2, 2, 3, 4, 4, 5, 6, 8, 16]))
+def ops_for(target: Target) -> tuple[str, ...]:
+    """Every opt whose text is known and that some kernel may have on a target."""
+    found = AMOUNT_OPS | WORD_OPS
+    found -= _CPU_ONLY if target.has_local else frozenset(WORKGROUP_OPS)
+    if not target.tensor_cores:
+        found -= {"TC", "PADTO"}
+    return tuple(sorted(found))
 
 
-def schedules(
-    kernel: Kernel, target: Target, name: str, seeds: range
-) -> Iterator[tuple[int, Kernel]]:
-    """(seed, kernel under a random legal list of opts), one per seed; the empty list is left out.
+@dataclass
+class Opts:
+    """Draws steps for a kernel's schedule. `focus`: the op that is drawn as often as all others.
 
-    The text of each list, read back and applied from the start, gives the same schedule.
+    `tried`, `legal`: how many steps of each op were drawn, and how many of them were legal.
     """
-    for seed in seeds:
-        rng = random.Random(f"{name} {seed}")
-        made, wanted = kernel, rng.randint(1, LONGEST)
+
+    rnd: random.Random
+    target: Target
+    focus: str = ""
+    tried: Counter[str] = field(default_factory=Counter)
+    legal: Counter[str] = field(default_factory=Counter)
+
+    def schedule(self, kernel: Kernel) -> Kernel:
+        """The kernel under some legal steps, at least one wherever any is found.
+
+        The text of the list, read back and applied from the start, gives the same schedule.
+        """
+        made, wanted = kernel, self.rnd.randint(1, LONGEST)
         for _ in range(ATTEMPTS):
             if len(made.schedule.opts) == wanted:
                 break
+            opt = self.step(with_grid(made, self.target))
+            self.tried[opt.op] += 1
             try:
-                made = apply(made, random_opt(made, rng, target), target)
+                made = apply(made, opt, self.target)
             except OptError:
                 continue
-        if not made.schedule.opts:
-            continue
+            self.legal[opt.op] += 1
         again = kernel
         for opt in parse(show(made.schedule.opts)):
-            again = apply(again, opt, target)
+            again = apply(again, opt, self.target)
         assert again.schedule == made.schedule, show(made.schedule.opts)
-        yield seed, made
+        return made
+
+    def step(self, kernel: Kernel) -> Opt:
+        """One step, legal or not."""
+        known = ops_for(self.target)
+        which = self.rnd.choice((*known, *[op for op in _OFTEN if op in known]))
+        if which == "KEEP" and not kernel.shared:
+            which = "TILE"
+        if self.focus and self.rnd.random() < 0.4:
+            which = self.focus
+        make = _WORDS.get(which, partial(_amount, which))
+        return make(self, kernel)
+
+    def loops(self, kernel: Kernel) -> list[Axis]:
+        axes = [a for a in kernel.schedule.axes if not a.kind.is_expanded]
+        return axes or list(kernel.schedule.axes)
+
+
+def _amount(op: str, d: Opts, kernel: Kernel) -> Opt:
+    """OP axis amount: on an axis of the right sort, mostly by a divisor or a usual number."""
+    axes = list(kernel.schedule.axes) if op == "VECTOR" else d.loops(kernel)
+    if op in _OF_REDUCES:
+        axes = [a for a in axes if kernel.dim(a.dim).is_reduce] or axes
+    elif op in _OF_OUTPUTS:
+        axes = [a for a in axes if not kernel.dim(a.dim).is_reduce] or axes
+    axis = d.rnd.choice(axes)
+    if op == "THREAD":
+        return Opt(op, axis.name, 2)
+    if op == "VECTOR":
+        lanes = sorted({n for b in kernel.buffers for n in d.target.lanes(b.dtype)})
+        return Opt(op, axis.name, d.rnd.choice(lanes or [4]))
+    size = axis.size if isinstance(axis.size, int) else 0
+    fitting = [n for n in AMOUNTS if n and n < size and size % n == 0]
+    if fitting and d.rnd.random() < 0.35:
+        return Opt(op, axis.name, d.rnd.choice(fitting))
+    smaller = [n for n in AMOUNTS if n < max(size, 2)]
+    return Opt(op, axis.name, d.rnd.choice(smaller if d.rnd.random() < 0.8 else AMOUNTS))
+
+
+def _order(d: Opts, kernel: Kernel) -> Opt:
+    names = [a.name for a in d.loops(kernel)]
+    n = d.rnd.randint(2, max(2, len(names)))
+    return Opt("ORDER", arg=tuple(d.rnd.sample(names, min(n, len(names)))))
+
+
+def _swap(d: Opts, kernel: Kernel) -> Opt:
+    names = [a.name for a in d.loops(kernel)]
+    return Opt("SWAP", arg=tuple(d.rnd.sample(names, min(2, len(names)))))
+
+
+def _stage(d: Opts, kernel: Kernel) -> Opt:
+    access = d.rnd.choice(accesses(kernel))
+    axes = d.loops(kernel)
+    at = d.rnd.choice([*[a.name for a in axes if a.dim in access.dims], axes[-1].name, ""])
+    words = ["@" + at]
+    if d.rnd.random() < 0.35:
+        words.append("halo")
+    else:
+        names = [a.name for a in inside(kernel.schedule, at, access.dims)]
+        for word in ("layout", "order"):
+            if names and d.rnd.random() < 0.4:
+                words += [word, ",".join(d.rnd.sample(names, len(names)))]
+    return Opt("STAGE", access.name, None, tuple(words))
+
+
+def _keep(d: Opts, kernel: Kernel) -> Opt:
+    value = f"v{d.rnd.randrange(len(kernel.shared) + 1)}"
+    return Opt("KEEP", value, None, ("@" + d.rnd.choice([*[a.name for a in d.loops(kernel)], ""]),))
+
+
+def _prefetch(d: Opts, kernel: Kernel) -> Opt:
+    return Opt("PREFETCH", d.rnd.choice(accesses(kernel)).name, d.rnd.randint(1, 3))
+
+
+def _nt_store(d: Opts, kernel: Kernel) -> Opt:
+    """Around the cache; where nothing is in whole vectors yet, what it needs first."""
+    store = d.rnd.choice([a for a in accesses(kernel) if a.is_store])
+    widest = max(d.target.lanes(store.dtype), default=0)
+    schedule = kernel.schedule
+    if widest and not any(a.kind is AxisKind.VECTOR for a in schedule.axes):
+        for axis in schedule.axes:
+            if store.stride(axis.dim) * axis.stride == 1:
+                return Opt("VECTOR", axis.name, widest)
+    return Opt("NTSTORE", store.name)
+
+
+def _no_locals(d: Opts, kernel: Kernel) -> Opt:
+    return Opt("NOLOCALS")
+
+
+_WORDS: dict[str, Callable[[Opts, Kernel], Opt]] = {
+    "ORDER": _order,
+    "SWAP": _swap,
+    "STAGE": _stage,
+    "KEEP": _keep,
+    "PREFETCH": _prefetch,
+    "NTSTORE": _nt_store,
+    "NOLOCALS": _no_locals,
+}
 
 
 def count_steps(kernel: Kernel, counts: Counter[str]) -> None:

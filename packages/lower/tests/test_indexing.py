@@ -349,3 +349,13 @@ def test_random_views(x: UOp, total: bool) -> None:
     """Any chain of views reads the same elements at both levels, summed or not."""
     value = reduce(x, "add", 0) if total else x
     same(sink((buffer(1, *shape_of(value)), value)))
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_tuple_that_reduces_nothing(which: int) -> None:
+    """Over axes of size 1 each item of a reduce of several values is its own value, constants
+    too."""
+    x = buffer(0, 5, 1)
+    parts = (op(Op.MUL, x, x), x, const(0, asts.F))
+    moments = UOp(Op.REDUCE, dt.void, parts, ("welford", (1,)))
+    same(sink((buffer(1 if which < 2 else 0, 5), asts.item(moments, which, asts.F))))

@@ -1,0 +1,157 @@
+"""One case of the property test of schedules: a random kernel under random legal opts, run.
+
+Its results on small whole numbers are the plain kernel's, and on real numbers within what rounding
+in any order allows; no byte beside a buffer changes.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from loopwright_core.ir.spec import verify_program
+from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.oracle.kernel import run_kernel
+from loopwright_core.oracle.tensor import eval_tensor
+from loopwright_core.plugin.target import Target
+from loopwright_core.program.program import Program
+from loopwright_lower.indexing import index
+from loopwright_lower.lowering import lower
+from loopwright_opt.text import show
+from support.drawn_kernels import KINDS, WEIGHTS, Drawn, draw
+from support.error_bounds import bounds, check_within
+from support.exact_kernels import GuardedMemory
+from support.random_opts import Opts, count_steps, ops_for
+
+Launch = Callable[[Program, GuardedMemory, Mapping[str, int]], None]
+# Opts that few kernels may have: how to draw one that may.
+KINDS_FOR = {
+    "NTSTORE": ("lines",),
+    "TC": ("product",),
+    "PADTO": ("product",),
+    "KEEP": ("rows", "attention", "softmax", "layer norm", "reduces"),
+    "SPLITK": ("product", "vector product", "reduces", "outputs"),
+    "STAGE": ("product", "windows", "elementwise", "reduces"),
+    "GROUP": ("reduces", "rows", "vector product", "extremes", "outputs"),
+    "GROUPTOP": ("reduces", "rows", "vector product", "extremes", "outputs"),
+    "UNROLL": ("reduces", "windows", "product", "attention"),
+}
+LONG = os.environ.get("LOOPWRIGHT_LONG", "") not in ("", "0")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A target and how its programs run here. `points`: how large its kernels are."""
+
+    name: str
+    target: Target
+    launch: Launch
+    points: int
+
+
+@dataclass
+class Report:
+    """What was tried, what was applied how often, and what failed."""
+
+    cases: int = 0
+    opts: int = 0
+    unscheduled: int = 0
+    tried: Counter[str] = field(default_factory=Counter)
+    legal: Counter[str] = field(default_factory=Counter)
+    steps: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        tried, legal = self.tried.total(), self.legal.total()
+        lines = [
+            f"{self.cases} cases, {len(self.failures)} failures, {self.unscheduled} without a step",
+            f"{self.opts / max(self.cases, 1):.2f} opts in a schedule on average",
+            f"{legal} of {tried} steps drawn were legal ({100 * legal / max(tried, 1):.0f} %)",
+        ]
+        lines += [
+            f"  {name:13} {n:6} in schedules"
+            + (f", {self.legal[name]} of {self.tried[name]} legal" if name in self.tried else "")
+            for name, n in sorted(self.steps.items())
+        ]
+        lines.append("kinds: " + ", ".join(f"{k} {n}" for k, n in sorted(self.kinds.items())))
+        return "\n".join(lines)
+
+    def add(self, other: Report) -> None:
+        """Take over what another report says."""
+        self.cases += other.cases
+        self.opts += other.opts
+        self.unscheduled += other.unscheduled
+        self.failures += other.failures
+        for mine, theirs in (
+            (self.tried, other.tried),
+            (self.legal, other.legal),
+            (self.steps, other.steps),
+            (self.kinds, other.kinds),
+        ):
+            mine.update(theirs)
+
+
+def run_case(machine: Machine, seed: int, report: Report) -> None:
+    """Draw and run a case; what fails is written into the report with all that repeats it."""
+    rnd = random.Random(f"{machine.name} {seed}")
+    target = machine.target
+    known = ops_for(target)
+    focus = known[seed % len(known)]
+    names = KINDS_FOR.get(focus, ())
+    if not names or rnd.random() < 0.25:
+        names = tuple(rnd.choices(list(KINDS), [WEIGHTS[k] for k in KINDS]))
+    drawn = draw(rnd, rnd.choice(names), target.arith | target.storage, machine.points)
+    plain = index(drawn.ast)
+    opts = Opts(rnd, target, focus)
+    report.cases += 1
+    report.kinds[drawn.kind] += 1
+    text = "not scheduled"
+    try:
+        kernel = opts.schedule(plain)
+        text = show(kernel.schedule.opts)
+        report.opts += len(kernel.schedule.opts)
+        report.unscheduled += not kernel.schedule.opts
+        count_steps(kernel, report.steps)
+        program = lower(kernel, target)
+        verify_program(program, target)
+        if drawn.is_exact:
+            _check_whole(machine, program, plain, drawn, seed)
+        _check_real(machine, program, plain, drawn, seed)
+    except Exception:
+        error = traceback.format_exc()
+        report.failures.append(
+            f"{machine.name} {seed}, {drawn.kind}, {drawn.variables}: {text}\n{error}"
+        )
+    report.tried.update(opts.tried)
+    report.legal.update(opts.legal)
+
+
+def _check_whole(machine: Machine, program: Program, plain: Kernel, drawn: Drawn, seed: int) -> None:
+    """Bit for bit (but for the sign of zeros) what the plain kernel gives."""
+    expected, actual = [
+        GuardedMemory(plain, seed, drawn.ranges, drawn.variables) for _ in range(2)
+    ]
+    run_kernel(plain, expected.arrays, drawn.variables)
+    machine.launch(program, actual, drawn.variables)
+    for slot, array in expected.arrays.items():
+        np.testing.assert_array_equal(actual.arrays[slot], array, err_msg=f"buffer {slot}")
+    assert actual.broken_guards() == []
+
+
+def _check_real(machine: Machine, program: Program, plain: Kernel, drawn: Drawn, seed: int) -> None:
+    """As near to exact arithmetic as rounding in any order allows."""
+    before, actual = [
+        GuardedMemory(plain, seed, drawn.ranges, drawn.variables, is_real=True) for _ in range(2)
+    ]
+    machine.launch(program, actual, drawn.variables)
+    assert actual.broken_guards() == []
+    for view, value, bound in bounds(drawn.ast, before.arrays, drawn.variables):
+        found = eval_tensor(view, actual.arrays, drawn.variables)
+        check_within(found, value, bound)
