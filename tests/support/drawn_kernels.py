@@ -106,7 +106,9 @@ def reduces(d: Draw) -> Stores:
     for _ in range(d.rnd.choice((1, 1, 2, 2, 3))):
         if not x.shape:
             break
-        axes = sorted(d.rnd.sample(range(len(x.shape)), 2 if len(x.shape) > 2 and d.chance(0.3) else 1))
+        axes = sorted(
+            d.rnd.sample(range(len(x.shape)), 2 if len(x.shape) > 2 and d.chance(0.3) else 1)
+        )
         which = d.rnd.random()
         if which < 0.45:
             x = d.reduced(x, tuple(axes))
@@ -221,9 +223,7 @@ def extremes(d: Draw) -> Stores:
     axis = d.rnd.randrange(len(shape))
     x = d.computed(shape, d.rnd.randint(1, 2))
     where = asts.iota(axis, *shape, dtype=dt.int64)
-    pair = UOp(
-        Op.REDUCE, dt.void, (x.node, where), (d.rnd.choice(("argmax", "argmin")), (axis,))
-    )
+    pair = UOp(Op.REDUCE, dt.void, (x.node, where), (d.rnd.choice(("argmax", "argmin")), (axis,)))
     found = Value(asts.item(pair, 1, dt.int64), 64)
     if d.chance(0.3):
         return [_store(d, Value(asts.item(pair, 0, x.dtype), x.most)), _store(d, found)]
@@ -252,9 +252,10 @@ def scans(d: Draw) -> Stores:
     """Running sums and the like, alone, repeated by their reader, or of one another."""
     shape = d.shape(d.rnd.randint(1, 3))
     x = d.computed(shape, d.rnd.randint(1, 2))
-    x = d.scanned(x, d.rnd.randrange(len(shape)))
-    if d.chance(0.3):
-        x = d.scanned(_after(d, x), d.rnd.randrange(len(shape)))
+    axis = d.rnd.randrange(len(shape))
+    x = d.scanned(x, axis)
+    if len(shape) > 1 and d.chance(0.3):  # those of one axis run in one direction
+        x = d.scanned(_after(d, x), axis - 1 if axis else axis + 1)
     if d.chance(0.3):
         x = Value(asts.expand(asts.reshape(x.node, 1, *shape), 3, *shape), x.most)
     return [_store(d, _after(d, x))]
@@ -303,7 +304,9 @@ def symbolic(d: Draw) -> Stores:
 
 def softmax(d: Draw) -> Stores:
     shape = d.shape(2)
-    return [_store(d, Value(asts.softmax_of(d.leaf(shape, dt.float32).node, d.rnd.randrange(2)), 1))]
+    return [
+        _store(d, Value(asts.softmax_of(d.leaf(shape, dt.float32).node, d.rnd.randrange(2)), 1))
+    ]
 
 
 def attention_on_reals(d: Draw) -> Stores:
@@ -333,4 +336,4 @@ KINDS: dict[str, Callable[[Draw], Stores]] = {
 # These round on whole numbers too: they run on real ones, within bounds.
 INEXACT = frozenset({"spread moments", "softmax", "attention on reals", "layer norm"})
 # How often each kind is drawn, where a case has no reason for another.
-WEIGHTS = {name: 1 for name in KINDS} | {"reduces": 8, "product": 3, "elementwise": 2, "outputs": 2}
+WEIGHTS = dict.fromkeys(KINDS, 1) | {"reduces": 8, "product": 3, "elementwise": 2, "outputs": 2}

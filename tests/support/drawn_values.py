@@ -72,7 +72,9 @@ class Draw:
         left = points or self.points
         found = []
         for n in range(rank):
-            found.append(self.size(max(1, int(left ** (1 / (rank - n) if self.chance(0.6) else 1)))))
+            found.append(
+                self.size(max(1, int(left ** (1 / (rank - n) if self.chance(0.6) else 1))))
+            )
             left //= found[-1]
         self.rnd.shuffle(found)
         return tuple(found)
@@ -294,7 +296,9 @@ def _padded(d: Draw, shape: Shape, dtype: DType, depth: int) -> Value:
         sizes.append(n - before - after)
     x = d.leaf(tuple(sizes), dtype, depth)
     fill = d.rnd.choice((0, 0, 1, 3))
-    return Value(asts.pad(x.node, *widths, fill=min(fill, 1) if dtype.is_bool else fill), x.most + 3)
+    return Value(
+        asts.pad(x.node, *widths, fill=min(fill, 1) if dtype.is_bool else fill), x.most + 3
+    )
 
 
 def _merged(d: Draw, shape: Shape, dtype: DType, depth: int) -> Value:

@@ -46,7 +46,10 @@ def check_within(found: Array, value: Array, bound: Array) -> None:
     over = np.where(known & ~(apart <= bound), apart, 0)
     if np.any(over):
         at = np.unravel_index(int(np.argmax(over)), found.shape)
-        wanted, allowed = np.broadcast_to(value, found.shape)[at], np.broadcast_to(bound, found.shape)
+        wanted, allowed = (
+            np.broadcast_to(value, found.shape)[at],
+            np.broadcast_to(bound, found.shape),
+        )
         raise AssertionError(f"{at}: {found[at]} is not {wanted} within {allowed[at]}")
 
 
@@ -183,10 +186,7 @@ class _Bounds:
             off = self._run(node.op, _as(node.arg, "add"), error)
             return made, np.where(off > 0, _INFINITE, 0)
         if combine == "add":
-            off, size = [
-                self._run(node.op, node.arg, x)
-                for x in (error, np.abs(value) + error)
-            ]
+            off, size = [self._run(node.op, node.arg, x) for x in (error, np.abs(value) + error)]
             axes = node.arg[1] if node.op is Op.REDUCE else (node.arg[1],)
             n = float(np.prod([shape[a] for a in axes]))
             return made, off + n * _eps(kind) * size
@@ -197,9 +197,11 @@ class _Bounds:
     def _extreme(self, node: UOp, spread: list[tuple[Array, Array]]) -> Any:
         """(value, index): which is the largest is open where others are as near as their bounds."""
         (value, error), (where, _) = spread
-        combine, axes = node.arg
+        axes = node.arg[1]
         arrays = [np.ascontiguousarray(x) for x in (value, where)]
-        leaves = [asts.buffer(n, *a.shape, dtype=dt.from_numpy(a.dtype)) for n, a in _numbered(arrays)]
+        leaves = [
+            asts.buffer(n, *a.shape, dtype=dt.from_numpy(a.dtype)) for n, a in _numbered(arrays)
+        ]
         pair = UOp(Op.REDUCE, dt.void, tuple(leaves), node.arg)
         held = dict(enumerate(arrays))
         best, at = [eval_tensor(asts.item(pair, n, leaves[n].dtype), held) for n in range(2)]

@@ -14,12 +14,12 @@ from loopwright_core.ir.uop import UOp, Variable
 from loopwright_core.kernel.kernel import Kernel
 
 
-def softmax_like() -> UOp:
+def softmax_like(axis: int = 1) -> UOp:
     """e - sum(e) with e = (x - max(x))**2 along rows: the three loops of softmax."""
     x = buffer(0, 7, 19)
-    centred = op(Op.SUB, x, keep(x, "max", 1))
+    centred = op(Op.SUB, x, keep(x, "max", axis))
     e = op(Op.MUL, centred, centred)
-    return sink((buffer(1, 7, 19), op(Op.SUB, e, keep(e, "add", 1))))
+    return sink((buffer(1, 7, 19), op(Op.SUB, e, keep(e, "add", axis))))
 
 
 def minus_column_sum() -> UOp:
@@ -92,6 +92,7 @@ def concat() -> UOp:
 KERNELS: dict[str, Callable[[], UOp]] = {
     "matmul": lambda: asts.matmul(11, 19, 13),
     "softmax-like": softmax_like,
+    "softmax of columns": lambda: softmax_like(0),
     "convolution": lambda: asts.conv(3, 7, 9, 2, 3, 2),
     "stencil": lambda: asts.conv(1, 9, 11, 1),
     "column sums": minus_column_sum,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 
 from loopwright_core.ir.spec import verify_program
 from loopwright_core.kernel.kernel import Kernel
@@ -29,7 +30,7 @@ from support.error_bounds import bounds, check_within
 from support.exact_kernels import GuardedMemory
 from support.random_opts import Opts, count_steps, ops_for
 
-Launch = Callable[[Program, GuardedMemory, Mapping[str, int]], None]
+Run = Callable[[GuardedMemory, Mapping[str, int]], None]
 # Opts that few kernels may have: how to draw one that may.
 KINDS_FOR = {
     "NTSTORE": ("lines",),
@@ -42,17 +43,22 @@ KINDS_FOR = {
     "GROUPTOP": ("reduces", "rows", "vector product", "extremes", "outputs"),
     "UNROLL": ("reduces", "windows", "product", "attention"),
 }
+# Tail policies that some dim of some schedule must have met.
+TAILS = ("none", "bound", "peel", "guard")
 LONG = os.environ.get("LOOPWRIGHT_LONG", "") not in ("", "0")
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A target and how its programs run here. `points`: how large its kernels are."""
+    """A target and how its programs run here. `points`: how large its kernels are; `n_cases`,
+    `n_long`: how many cases it runs by default and in the long form."""
 
     name: str
     target: Target
-    launch: Launch
+    load: Callable[[Program], Run]
     points: int
+    n_cases: int
+    n_long: int
 
 
 @dataclass
@@ -98,6 +104,34 @@ class Report:
             mine.update(theirs)
 
 
+def seeds(machine: Machine) -> range:
+    """Which cases a machine runs: some, with LOOPWRIGHT_LONG many, or those of LOOPWRIGHT_FUZZ."""
+    given = os.environ.get("LOOPWRIGHT_FUZZ", "")
+    if given:
+        first, _, end = given.partition(":")
+        return range(int(first), int(end))
+    return range(machine.n_long if LONG else machine.n_cases)
+
+
+def run_cases(machine: Machine, report: Report) -> None:
+    """Run the cases of a machine. Raises AssertionError with all failures."""
+    before = len(report.failures)
+    for seed in seeds(machine):
+        run_case(machine, seed, report)
+    failures = report.failures[before:]
+    assert not failures, f"{len(failures)} failures\n" + "\n".join(failures)
+
+
+def check_report(machines: tuple[Machine, ...], report: Report) -> None:
+    """Every opt and every tail policy occurs, and schedules are long enough to tell."""
+    if report.cases < sum(m.n_cases for m in machines):
+        pytest.skip("not all cases were selected")
+    wanted = {op for m in machines for op in ops_for(m.target)} | {f"tail {kind}" for kind in TAILS}
+    least = 500 if report.cases >= sum(m.n_long for m in machines) else 1
+    assert {name: report.steps[name] for name in wanted if report.steps[name] < least} == {}
+    assert report.opts / report.cases >= 4
+
+
 def run_case(machine: Machine, seed: int, report: Report) -> None:
     """Draw and run a case; what fails is written into the report with all that repeats it."""
     rnd = random.Random(f"{machine.name} {seed}")
@@ -105,10 +139,13 @@ def run_case(machine: Machine, seed: int, report: Report) -> None:
     known = ops_for(target)
     focus = known[seed % len(known)]
     names = KINDS_FOR.get(focus, ())
-    if not names or rnd.random() < 0.25:
-        names = tuple(rnd.choices(list(KINDS), [WEIGHTS[k] for k in KINDS]))
-    drawn = draw(rnd, rnd.choice(names), target.arith | target.storage, machine.points)
-    plain = index(drawn.ast)
+    plain = None
+    while plain is None or not plain.dims:  # a single element has nothing to schedule
+        kinds = names
+        if not names or rnd.random() < 0.25:
+            kinds = tuple(rnd.choices(list(KINDS), [WEIGHTS[k] for k in KINDS]))
+        drawn = draw(rnd, rnd.choice(kinds), target.arith | target.storage, machine.points)
+        plain = index(drawn.ast)
     opts = Opts(rnd, target, focus)
     report.cases += 1
     report.kinds[drawn.kind] += 1
@@ -121,9 +158,10 @@ def run_case(machine: Machine, seed: int, report: Report) -> None:
         count_steps(kernel, report.steps)
         program = lower(kernel, target)
         verify_program(program, target)
+        run = machine.load(program)
         if drawn.is_exact:
-            _check_whole(machine, program, plain, drawn, seed)
-        _check_real(machine, program, plain, drawn, seed)
+            _check_whole(run, plain, drawn, seed)
+        _check_real(run, plain, drawn, seed)
     except Exception:
         error = traceback.format_exc()
         report.failures.append(
@@ -133,24 +171,22 @@ def run_case(machine: Machine, seed: int, report: Report) -> None:
     report.legal.update(opts.legal)
 
 
-def _check_whole(machine: Machine, program: Program, plain: Kernel, drawn: Drawn, seed: int) -> None:
+def _check_whole(run: Run, plain: Kernel, drawn: Drawn, seed: int) -> None:
     """Bit for bit (but for the sign of zeros) what the plain kernel gives."""
-    expected, actual = [
-        GuardedMemory(plain, seed, drawn.ranges, drawn.variables) for _ in range(2)
-    ]
+    expected, actual = [GuardedMemory(plain, seed, drawn.ranges, drawn.variables) for _ in range(2)]
     run_kernel(plain, expected.arrays, drawn.variables)
-    machine.launch(program, actual, drawn.variables)
+    run(actual, drawn.variables)
     for slot, array in expected.arrays.items():
         np.testing.assert_array_equal(actual.arrays[slot], array, err_msg=f"buffer {slot}")
     assert actual.broken_guards() == []
 
 
-def _check_real(machine: Machine, program: Program, plain: Kernel, drawn: Drawn, seed: int) -> None:
+def _check_real(run: Run, plain: Kernel, drawn: Drawn, seed: int) -> None:
     """As near to exact arithmetic as rounding in any order allows."""
     before, actual = [
         GuardedMemory(plain, seed, drawn.ranges, drawn.variables, is_real=True) for _ in range(2)
     ]
-    machine.launch(program, actual, drawn.variables)
+    run(actual, drawn.variables)
     assert actual.broken_guards() == []
     for view, value, bound in bounds(drawn.ast, before.arrays, drawn.variables):
         found = eval_tensor(view, actual.arrays, drawn.variables)

@@ -113,6 +113,32 @@ def running_sum(m: int = 16, n: int = 64) -> Kernel:
     return kernel(dims, (at(1, (m, n), i, j), value))
 
 
+def repeated_running_sum(m: int = 4, n: int = 16, p: int = 64) -> Kernel:
+    """A running sum that its reader repeats along i."""
+    dims = Dim("i", m), Dim("j", n), Dim("k", p)
+    i, j, k = [d.uop for d in dims]
+    value = UOp(Op.SCAN, F, (load(at(0, (n, p), j, k)), k), ("add", False, False))
+    return kernel(dims, (at(2, (m, n, p), i, j, k), op(Op.MUL, value, load(at(1, (m,), i)))))
+
+
+def twice_read(m: int = 8, n: int = 64) -> Kernel:
+    """x[i, 0] - sum(x[i, 0] * y[j]): one access of two statements."""
+    dims = Dim("i", m), Dim("j.0", n, True)
+    i, j = [d.uop for d in dims]
+    x = load(at(0, (m, n), i, const(0, dt.index)))
+    total = reduce("add", op(Op.MUL, x, load(at(1, (n,), j))), j)
+    return kernel(dims, (at(2, (m,), i), op(Op.SUB, x, total)))
+
+
+def kept_reduce(m: int = 16, n: int = 64) -> Kernel:
+    """x - sum(x) along rows, the sum met twice."""
+    dims = Dim("i", m), Dim("j", n), Dim("j.0", n, True)
+    i, j, j0 = [d.uop for d in dims]
+    total = reduce("add", load(at(0, (m, n), i, j0)), j0)
+    value = op(Op.SUB, load(at(0, (m, n), i, j)), total)
+    return kernel(dims, (at(1, (m, n), i, j), value), shared=((total, total),))
+
+
 def row_sums(n: Extent, m: int = 64) -> Kernel:
     dims = Dim("i", n), Dim("k", m, True)
     i, k = [d.uop for d in dims]

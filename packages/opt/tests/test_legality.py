@@ -66,6 +66,7 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
     "stage order": (bodies.matmul(), "TILE j 64 · STAGE B @j/64 order j", "each axis inside"),
     "stage outside threads": (bodies.matmul(), "STAGE B · THREAD i 2", "outside the threads"),
     "stage elsewhere": (bodies.softmax(), "STAGE A.1 @j", "does not run inside"),
+    "stage in no common loop": (bodies.twice_read(), "SWAP i j.0 · STAGE A @i", "run in one loop"),
     "stage word": (bodies.matmul(), "STAGE B @i behind", "not understood"),
     "split of a staged axis": (
         bodies.matmul(),
@@ -84,6 +85,7 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
     "keep in no common loop": (bodies.softmax(), "SWAP i j.1 · KEEP v0 @i", "run in one loop"),
     "keep twice": (bodies.softmax(), "KEEP v0 @i · KEEP v0 @i", "kept already"),
     "keep with a layout": (bodies.softmax(), "KEEP v0 @i layout j", "axis only"),
+    "keep of a reduce": (bodies.kept_reduce(), "KEEP v0 @i", "is a REDUCE itself"),
     "prefetch of nothing": (bodies.matmul(), "PREFETCH D", "no access D"),
     "prefetch twice": (bodies.matmul(), "PREFETCH C · PREFETCH C", "prefetched already"),
     "prefetch of a gather": (bodies.take(), "PREFETCH B", "not affine"),
@@ -149,6 +151,13 @@ ILLEGAL_WITH_WORKGROUPS: dict[str, tuple[Kernel, str, str]] = {
         "SWAP j i.0",
         "read at other ids, along j/1",
     ),
+    "running value across workgroups": (
+        bodies.repeated_running_sum(),
+        "SWAP i j",
+        "a running value would be read at other ids, along j/1",
+    ),
+    "stage around the grid": (bodies.matmul(), "STAGE A @i", "inside j/1 of the grid"),
+    "keep around the grid": (bodies.softmax(), "KEEP v0", "inside i/1 of the grid"),
     "group apart from its reduce": (
         bodies.centred(),
         "GROUP i.0 8 · SWAP i.0 j",

@@ -56,7 +56,7 @@ class Scans:
         if inner:
             own = tuple(a for a in inner if a.kind not in PARALLEL)
             self._carry[statement] = self._arrays(statement, "carry", own, statement.free)
-        apart = self._unshared(statement)
+        apart = statement.apart()
         if apart is not None:
             across = [a.name for a in apart if a.kind in PARALLEL and a.size != 1]
             if across:
@@ -80,21 +80,6 @@ class Scans:
         strides, size = axis_strides(tuple(axes))
         dtypes = self.acc.merger(statement).dtypes
         return tuple([AxisArray(self.acc.builder.local(name, d, size), strides) for d in dtypes])
-
-    def _unshared(self, statement: Statement) -> tuple[Axis, ...] | None:
-        """The loops that some consumer runs apart from the scan; None where all read in its own.
-
-        A consumer must share every loop of the scan: in another run of the innermost ones, though
-        inside the same step of the scan's, the running value is that of their last step.
-        """
-        path = statement.path
-        shared = len(path)
-        for consumer in statement.consumers:
-            same = 0
-            while same < min(len(path), len(consumer.path)) and consumer.path[same] == path[same]:
-                same += 1
-            shared = min(shared, same)
-        return None if shared == len(path) else tuple([s.axis for s in path[shared:]])
 
     def open(self, statement: Statement) -> None:
         """Declare the running values: the identity, or what an earlier step carried here."""

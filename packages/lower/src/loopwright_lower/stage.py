@@ -10,6 +10,7 @@ from loopwright_core.ir import integer
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import TRUE, UOp, const, toposort
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
+from loopwright_core.kernel.renaming import renaming
 from loopwright_core.kernel.schedule import Schedule, Stage
 from loopwright_core.kernel.statements import Statement, Step
 from loopwright_lower.cooperate import Cooperation
@@ -207,15 +208,15 @@ class Stages:
             fail(LoweringError, f"KEEP {stage.access}: no statement computes it exactly once")
         writer, owner = min(writers, key=lambda user: user[1].number)
         prefix = prefix_of(owner, stage.at)
-        names = self.facts.free(writer)
+        names = {v: self._names(stage, writer, v) for v, _ in users}
         outer = {p.axis for p in prefix}
-        sizes = [self._room(d, outer, [v for v, _ in users]) for d in range(len(names))]
+        sizes = [self._room(same, outer) for same in zip(*names.values(), strict=True)]
         strides, size = [], 1
         for n in reversed(sizes):
             strides.append(size)
             size *= n
         storage = self.builder.local(stage.access, writer.dtype, size)
-        written = self._position_array(storage, tuple(reversed(strides)), names, outer)
+        written = self._position_array(storage, tuple(reversed(strides)), names[writer], outer)
         self._keep_writers.setdefault(owner, []).append((writer, written))
         for value, reader in users:
             if value is writer:
@@ -224,19 +225,19 @@ class Stages:
                 fail(LoweringError, f"KEEP {stage.access}: a reader lies outside {stage.at}")
             reader.reads.append(owner)
             owner.consumers.append(reader)
-            array = self._position_array(
-                storage, tuple(reversed(strides)), self.facts.free(value), outer
-            )
+            array = self._position_array(storage, tuple(reversed(strides)), names[value], outer)
             self.values.arrays[value] = (array,)
 
-    def _room(self, nth: int, outer: set[Axis], instances: list[UOp]) -> int:
-        """Elements along the value's nth dim, whole blocks of every instance included."""
-        room = 1
-        for value in instances:
-            name = self.facts.free(value)[nth]
-            inner = [a for a in self.dims[name].axes if a not in outer]
-            room = max(room, _span(inner, name))
-        return room
+    def _names(self, stage: Stage, writer: UOp, value: UOp) -> tuple[str, ...]:
+        """The dims of an instance, in the order of the writer's that they stand for."""
+        same = renaming(writer, value)
+        if same is None:
+            fail(LoweringError, f"KEEP {stage.access}: a reader is at a shifted place")
+        return tuple([same[d] for d in self.facts.free(writer)])
+
+    def _room(self, same: tuple[str, ...], outer: set[Axis]) -> int:
+        """Elements along a dim of the value, whole blocks of every instance's included."""
+        return max(_span([a for a in self.dims[d].axes if a not in outer], d) for d in same)
 
     def _position_array(
         self, storage: UOp, strides: tuple[int, ...], names: tuple[str, ...], outer: set[Axis]

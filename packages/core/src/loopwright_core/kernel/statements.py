@@ -76,6 +76,21 @@ class Statement:
             depth = same
         return depth
 
+    def apart(self) -> tuple[Axis, ...] | None:
+        """The loops of this scan that some consumer runs apart from it; None where all of them
+        read the running value in its own loops.
+
+        A consumer must share every loop of the scan: in another run of the innermost ones, though
+        inside the same step of the scan's, the running value is that of their last step.
+        """
+        shared = len(self.path)
+        for consumer in self.consumers:
+            same = 0
+            while same < min(shared, len(consumer.path)) and consumer.path[same] == self.path[same]:
+                same += 1
+            shared = same
+        return None if shared == len(self.path) else tuple([s.axis for s in self.path[shared:]])
+
 
 class Analysis:
     """Facts about the nodes of one body: free dims, and which nodes are index arithmetic."""

@@ -9,6 +9,7 @@ from loopwright_core.ir.uop import UOp, Variable
 from loopwright_core.kernel.access import Access
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel, buffer_name
+from loopwright_core.kernel.renaming import renaming
 from loopwright_core.kernel.schedule import Opt, Schedule, Stage
 from loopwright_opt.axes import inside, named, refuse
 from loopwright_opt.facts import Facts, facts_of
@@ -75,6 +76,19 @@ def holder_stays(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> N
         refuse(kernel, opt, f"{made.access} is held in {made.at}, which this step changes", made.at)
 
 
+def stands_in_its_workgroup(
+    kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage, users: tuple[int, ...]
+) -> None:
+    """Each workgroup has a copy of its own: the grid lies around it."""
+    dims = frozenset().union(*[facts_of(kernel).statements[place].dims for place in users])
+    is_behind = not made.at
+    for axis in schedule.axes:
+        if is_behind and axis.kind is AxisKind.GLOBAL and axis.size != 1 and axis.dim in dims:
+            reason = f"{made.access} is held in one workgroup, inside {axis.name} of the grid"
+            refuse(kernel, opt, reason, made.at, f"@{axis.name} or a loop in it")
+        is_behind = is_behind or axis.name == made.at
+
+
 def users_run_inside(kernel: Kernel, opt: Opt, made: Stage, users: tuple[int, ...]) -> None:
     """The loop of a copy is one around every statement that reads it."""
     dim = made.at.partition("/")[0]
@@ -82,6 +96,15 @@ def users_run_inside(kernel: Kernel, opt: Opt, made: Stage, users: tuple[int, ..
         statement = facts_of(kernel).statements[place]
         if made.at and dim not in statement.dims:
             refuse(kernel, opt, f"{statement.label} does not run inside {made.at}", made.at)
+
+
+def users_share_the_loop(
+    kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage, users: tuple[int, ...]
+) -> None:
+    """Writer and readers run in the same loops, down to the one that holds the copy or value."""
+    facts = facts_of(kernel)
+    if len({_path(schedule, made.at, facts.statements[place].dims) for place in users}) > 1:
+        refuse(kernel, opt, f"not all users of {made.access} run in one loop {made.at}", made.at)
 
 
 def has_elements(kernel: Kernel, opt: Opt, made: Stage, axes: tuple[Axis, ...]) -> None:
@@ -137,7 +160,10 @@ def check_stage(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> No
     index_is_affine(kernel, opt, access)
     threads_have_room(kernel, opt, schedule, made)
     holder_stays(kernel, opt, schedule, made)
-    users_run_inside(kernel, opt, made, facts_of(kernel).within[access.node])
+    users = facts_of(kernel).within[access.node]
+    users_run_inside(kernel, opt, made, users)
+    users_share_the_loop(kernel, opt, schedule, made, users)
+    stands_in_its_workgroup(kernel, opt, schedule, made, users)
     axes = inside(schedule, made.at, access.dims)
     has_elements(kernel, opt, made, axes)
     has_a_size(kernel, opt, made, axes)
@@ -187,6 +213,15 @@ def value_is_shared(kernel: Kernel, opt: Opt, made: Stage) -> tuple[UOp, ...]:
     return kernel.shared[int(place)]
 
 
+def value_is_computed_at_leaves(
+    kernel: Kernel, opt: Opt, made: Stage, instances: tuple[UOp, ...]
+) -> None:
+    """A reduce or scan has loops of its own, a leaf's values are kept."""
+    if instances[0].op in (Op.REDUCE, Op.SCAN):
+        what = instances[0].op.name
+        refuse(kernel, opt, f"{made.access} is a {what} itself: what is computed of it can be kept")
+
+
 def instances_agree(kernel: Kernel, opt: Opt, made: Stage, instances: tuple[UOp, ...]) -> None:
     """One instance writes for the others: they differ in the names of their dims only."""
     for other in instances[1:]:
@@ -203,19 +238,11 @@ def value_has_a_writer(kernel: Kernel, opt: Opt, made: Stage, instances: tuple[U
     refuse(kernel, opt, f"every user of {made.access} repeats it along another dim")
 
 
-def users_share_the_loop(
-    kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage, users: tuple[int, ...]
-) -> None:
-    """Writer and readers run in the same loops, down to the one that holds the value."""
-    facts = facts_of(kernel)
-    if len({_path(schedule, made.at, facts.statements[place].dims) for place in users}) > 1:
-        refuse(kernel, opt, f"not all users of {made.access} run in one loop {made.at}", made.at)
-
-
 def check_keep(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> None:
     """All rules of a kept value under a schedule."""
     instances = value_is_shared(kernel, opt, made)
     facts = facts_of(kernel)
+    value_is_computed_at_leaves(kernel, opt, made, instances)
     instances_agree(kernel, opt, made, instances)
     value_has_a_writer(kernel, opt, made, instances)
     users = tuple([place for u in instances for place in facts.within.get(u, ())])
@@ -223,6 +250,7 @@ def check_keep(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> Non
     holder_stays(kernel, opt, schedule, made)
     users_run_inside(kernel, opt, made, users)
     users_share_the_loop(kernel, opt, schedule, made, users)
+    stands_in_its_workgroup(kernel, opt, schedule, made, users)
     for u in instances:
         axes = inside(schedule, made.at, facts.free[u])
         has_a_size(kernel, opt, made, axes)
@@ -249,25 +277,5 @@ def _path(schedule: Schedule, at: str, dims: frozenset[str]) -> tuple[str, ...]:
 def _is_alike(facts: Facts, a: UOp, b: UOp) -> bool:
     found = facts.alike.get((a, b))
     if found is None:
-        found = facts.alike[a, b] = _is_renamed(a, b)
+        found = facts.alike[a, b] = renaming(a, b) is not None
     return found
-
-
-def _is_renamed(a: UOp, b: UOp) -> bool:
-    """Whether two values differ in the names of their dims only."""
-    names: dict[UOp, UOp] = {}
-    stack, seen = [(a, b)], set()
-    while stack:
-        pair = stack.pop()
-        x, y = pair
-        if pair in seen:
-            continue
-        seen.add(pair)
-        if x.op is Op.DIM and y.op is Op.DIM:
-            if names.setdefault(x, y) is not y or x.arg.size != y.arg.size:
-                return False
-        elif x.op is not y.op or x.arg != y.arg or len(x.src) != len(y.src):
-            return False
-        else:
-            stack.extend(zip(x.src, y.src, strict=True))
-    return len(set(names.values())) == len(names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.plugin.target import Target
+from loopwright_opt.facts import facts_of
 from loopwright_opt.legality import hints, loops, splits, stages, workgroups
 
 
@@ -42,5 +43,6 @@ def _check_workgroup(kernel: Kernel, opt: Opt, schedule: Schedule, target: Targe
     workgroups.shared_memory_is_enough(kernel, opt, schedule, target)
     workgroups.groups_lie_with_their_reduce(kernel, opt, schedule)
     workgroups.threads_keep_no_values(kernel, opt, schedule)
-    if opt.op in ("ORDER", "SWAP", "GROUP", "GROUPTOP"):
+    moved = opt.op in ("ORDER", "SWAP", "GROUP", "GROUPTOP")
+    if moved or (opt.op == "LOCAL" and facts_of(kernel).scanned):
         workgroups.values_stay_in_their_workgroup(kernel, opt, schedule)

@@ -17,6 +17,7 @@ from loopwright_opt.text import WORKGROUP_OPS
 # Axes whose steps are threads of one workgroup.
 THREADS = (AxisKind.LOCAL, AxisKind.GROUP)
 _APART = (AxisKind.GLOBAL, AxisKind.GROUP)
+_PARALLEL = (*_APART, AxisKind.LOCAL)
 
 
 def has_workgroups(kernel: Kernel, opt: Opt, target: Target) -> None:
@@ -126,11 +127,17 @@ def threads_keep_no_values(kernel: Kernel, opt: Opt, schedule: Schedule) -> None
 
 
 def values_stay_in_their_workgroup(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:
-    """What one workgroup (or one part of a group) reduces is read by no other."""
-    across = [a for a in escapes(facts_of(kernel), schedule) if a.kind in _APART and a.size != 1]
-    if across:
-        names = ", ".join(a.name for a in across)
-        refuse(kernel, opt, f"a reduce's value would be read at other ids, along {names}")
+    """What one workgroup (or one part of a group) reduces is read by no other, a running value by
+    no other thread."""
+    facts = facts_of(kernel)
+    for what, kept, kinds in (
+        ("a reduce's", escapes(facts, schedule), _APART),
+        ("a running", running_apart(facts, schedule), _PARALLEL),
+    ):
+        names = [a.name for a in kept if a.kind in kinds and a.size != 1]
+        if names:
+            reason = f"{what} value would be read at other ids, along {', '.join(names)}"
+            refuse(kernel, opt, reason)
 
 
 def escapes(facts: Facts, schedule: Schedule) -> list[Axis]:
@@ -143,4 +150,16 @@ def escapes(facts: Facts, schedule: Schedule) -> list[Axis]:
             apart = s.bound.union(*[s.dims ^ facts.statements[r].dims for r in s.readers])
             depth = next((n for n, a in enumerate(loops) if a.dim in apart), len(loops))
             found += [a for a in loops[depth:] if a.dim in s.free]
+    return found
+
+
+def running_apart(facts: Facts, schedule: Schedule) -> list[Axis]:
+    """Loops of scans that not all readers of the running value share."""
+    found = []
+    loops = [a for a in schedule.axes if not a.kind.is_expanded]
+    for s in facts.statements:
+        if s.readers and not s.bound:
+            apart = frozenset().union(*[s.dims ^ facts.statements[r].dims for r in s.readers])
+            depth = next((n for n, a in enumerate(loops) if a.dim in apart), len(loops))
+            found += [a for a in loops[depth:] if a.dim in s.dims]
     return found
