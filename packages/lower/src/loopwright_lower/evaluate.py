@@ -164,7 +164,8 @@ class Evaluator:
             x = node.src[0] if node.src[0].op in _LEAVES else self.values[plan[-1]]
             return _masked(inside, both, x, fill)
         if op is Op.ITEM and not plan:  # a constant of a tuple that reduces nothing
-            return node.src[0].src[node.arg]
+            constant: UOp = node.src[0].src[node.arg]
+            return constant
         values = self._operands(node.src, plan)
         if op is Op.ITEM:
             if plan[0][0] is node.src[0]:
