@@ -358,4 +358,4 @@ def test_tuple_that_reduces_nothing(which: int) -> None:
     x = buffer(0, 5, 1)
     parts = (op(Op.MUL, x, x), x, const(0, asts.F))
     moments = UOp(Op.REDUCE, dt.void, parts, ("welford", (1,)))
-    same(sink((buffer(1 if which < 2 else 0, 5), asts.item(moments, which, asts.F))))
+    same(sink((buffer(1, 5), asts.item(moments, which, asts.F))))
