@@ -186,3 +186,14 @@ def test_long_loops() -> None:
     out = np.zeros(1000, np.float32)
     run_program(row_sum(), {0: x, 1: out}, {"n": 1000})
     assert (out == x.sum(axis=1)).all()
+
+
+def test_results_written_over() -> None:
+    """An output's element is not written again before somebody read it, but where the place
+    itself is loaded: there the last one counts."""
+    first, second = put(ONE), put(const(2.0, F32))
+    with pytest.raises(VerifyError, match=r"writes B at 0, which holds a result nobody read"):
+        run(line(first, second))
+    old = f(Op.LOAD, place(f(Op.AFTER, B, first), int_(0)))
+    assert run(line(first, put(u(Op.ADD, F32, old, ONE))))[0] == 2
+    assert run(_each_iteration(store(place(B, X), CAST_X)), 3)[3] == 3

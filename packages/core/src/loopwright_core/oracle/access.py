@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from loopwright_core.ir.uop import UOp
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import UOp, toposort
 from loopwright_core.oracle.memory import Cells
 
 Env = list[Any]
@@ -37,7 +38,8 @@ def load_step(places: Places, node: UOp, where: str) -> Step:
         valid, fill = places.place(index.src[2], where), places.place(node.src[1], where)
         return _masked_load(cells, offset, valid, fill, places.declare(node), node, where)
     target = places.declare(node)
-    if lanes > 1 or cells.owner is not None or cells.written is not None:
+    plain = cells.owner is None and cells.written is None and cells.unread is None
+    if lanes > 1 or not plain:
         spread = _spread(lanes, index.src[1].dtype.lanes)
 
         def load(env: Env) -> None:
@@ -90,10 +92,11 @@ def store_step(places: Places, node: UOp, where: str) -> Step:
     offset = places.place(index.src[1], where)
     value = places.place(stored, where)
     spread = _spread(stored.dtype.lanes, index.src[1].dtype.lanes)
+    once = stores_once(index)
     if len(index.src) == 2:
 
         def store(env: Env) -> None:
-            cells.write(where, spread(env[offset]), env[value], env[0])
+            cells.write(where, spread(env[offset]), env[value], env[0], once)
 
         return store
     valid = places.place(index.src[2], where)
@@ -101,8 +104,13 @@ def store_step(places: Places, node: UOp, where: str) -> Step:
     def store_masked(env: Env) -> None:
         mask = env[valid]
         if np.all(mask):
-            cells.write(where, spread(env[offset]), env[value], env[0])
+            cells.write(where, spread(env[offset]), env[value], env[0], once)
         elif np.any(mask):
-            cells.write(where, spread(env[offset])[mask], env[value][mask], env[0])
+            cells.write(where, spread(env[offset])[mask], env[value][mask], env[0], once)
 
     return store_masked
+
+
+def stores_once(index: UOp) -> bool:
+    """Whether a store goes to a place of its own each time: one that no data decides."""
+    return all(n.op is not Op.LOAD for n in toposort(index.src[1:2]))

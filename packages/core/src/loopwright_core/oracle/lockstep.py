@@ -15,6 +15,7 @@ import numpy as np
 from loopwright_core.errors import VerifyError, fail
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
+from loopwright_core.oracle.access import stores_once
 from loopwright_core.oracle.alu import compute, undefined
 from loopwright_core.oracle.compiler import (
     Compiler,
@@ -255,14 +256,15 @@ class Lockstep(Compiler):
         lanes = stored.dtype.lanes
         find = self.touched(index, lanes, where)
         value = self.place(stored, where)
+        once = stores_once(index)
 
         def store(env: Env) -> None:
             offsets, threads, mask = find(env, cells)
             full = _spread(env[value], lanes, lanes, threads.shape if mask is None else mask.shape)
             if mask is None:
-                cells.write(where, offsets, full, threads)
+                cells.write(where, offsets, full, threads, once)
             elif offsets.size:
-                cells.write(where, offsets, full[mask], threads)
+                cells.write(where, offsets, full[mask], threads, once)
 
         return store
 

@@ -72,15 +72,19 @@ class Cells:
 
     `written` marks the initialised elements of a local array (None: all are). `owner` is, for
     buffers that several threads write, 1 + the thread that wrote each element (0: none yet).
+    `unread` marks what was written to an output and not read since: nothing may write it again,
+    but a store to a computed place.
     """
 
-    __slots__ = ("data", "is_writable", "name", "owner", "size", "written")
+    __slots__ = ("data", "is_writable", "name", "owner", "size", "unread", "written")
 
     def __init__(self, name: str, data: Array, is_writable: bool, is_local: bool = False) -> None:
         self.name, self.data, self.is_writable = name, data, is_writable
         self.size = int(data.size)
         self.written: Array | None = np.zeros(self.size, np.bool_) if is_local else None
         self.owner: Array | None = None
+        is_output = is_writable and not is_local
+        self.unread: Array | None = np.zeros(self.size, np.bool_) if is_output else None
 
     def forget(self) -> None:
         """A local array as it is where it is declared: uninitialised."""
@@ -109,13 +113,27 @@ class Cells:
                     f"{where}: thread {thread} reads {self.name} at {offsets}, "
                     "which another thread writes in the same phase",
                 )
+        if self.unread is not None:
+            self.unread[offsets] = False
         return self.data[offsets]
 
-    def write(self, where: str, offsets: Any, value: Any, thread: int) -> None:
-        """Set the elements at one offset or an array of them."""
-        self.check(where, offsets)
+    def replace(self, where: str, offsets: Any, once: bool) -> None:
+        """Raises VerifyError where a write (`once`: not to a computed place) loses another."""
         if not self.is_writable:
             fail(VerifyError, f"{where} writes {self.name}, a parameter that is only read")
+        if self.unread is None:
+            return
+        if once and np.any(self.unread[offsets]):
+            fail(
+                VerifyError,
+                f"{where} writes {self.name} at {offsets}, which holds a result nobody read",
+            )
+        self.unread[offsets] = True
+
+    def write(self, where: str, offsets: Any, value: Any, thread: int, once: bool = True) -> None:
+        """Set the elements at one offset or an array of them."""
+        self.check(where, offsets)
+        self.replace(where, offsets, once)
         if self.written is not None:
             self.written[offsets] = True
         if self.owner is not None:

@@ -26,8 +26,9 @@ def run_program(
     """Run each phase in order, its threads one after another; outputs are written in place.
 
     Raises VerifyError, naming the node, for an access out of bounds, a read of uninitialised
-    memory, a write to a parameter that is only read, an undefined raw op, an element that two
-    threads touch without a barrier between them, and a barrier that not all threads reach.
+    memory, a write to a parameter that is only read or over a result that nobody read, an undefined
+    raw op, an element that two threads touch without a barrier between them, and a barrier that not
+    all threads reach.
     """
     arrays = {
         p.slot: flat(UOp(Op.BUFFER, p.dtype, (), Buffer(p.slot, p.shape)), buffers, variables)

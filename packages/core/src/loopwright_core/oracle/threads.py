@@ -40,14 +40,15 @@ class Watched(Cells):
             known = np.where((reader == 0) | (reader == thread + 1), thread + 1, _SEVERAL)
             self.readers[offsets] = known
             self.readers[offsets[self.readers[offsets] != known]] = _SEVERAL
+        if self.unread is not None:
+            self.unread[offsets] = False
         return self.data[offsets]
 
-    def write(self, where: str, offsets: Any, value: Any, thread: Any) -> None:
+    def write(self, where: str, offsets: Any, value: Any, thread: Any, once: bool = True) -> None:
         """Set the elements at these offsets, each by its thread."""
         self.check(where, offsets)
-        if not self.is_writable:
-            fail(VerifyError, f"{where} writes {self.name}, a parameter that is only read")
         self._same(where, "writes", "wrote", offsets, thread, self.writers[offsets])
+        self.replace(where, offsets, once)
         self._same(where, "writes", "read", offsets, thread, self.readers[offsets])
         self.writers[offsets] = thread + 1
         if np.any(self.writers[offsets] != thread + 1):
@@ -90,7 +91,7 @@ class Private(Cells):
             fail(VerifyError, f"{where} reads {self.name} before anything wrote it")
         return self.data[places]
 
-    def write(self, where: str, offsets: Any, value: Any, thread: Any) -> None:
+    def write(self, where: str, offsets: Any, value: Any, thread: Any, once: bool = True) -> None:
         """Set the elements at these offsets of these threads' arrays."""
         self.check(where, offsets)
         assert self.written is not None
