@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from handmade import matmul
+from handmade import F, at, kernel, load, matmul, op
 
-from loopwright_core.kernel.describe import nest
-from loopwright_core.kernel.dims import Axis, AxisKind
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import UOp
+from loopwright_core.kernel.dims import Axis, AxisKind, Dim
+from loopwright_core.kernel.outline import nest, outline
 from loopwright_core.kernel.schedule import Schedule, Stage
 
 
@@ -35,5 +37,23 @@ def test_nest() -> None:
     )
     k = matmul().with_schedule(Schedule(axes, (Stage("B", "j/1"), Stage("v0", "", "keep"))))
     assert nest(k) == (
-        "nest  [keep v0] thread i/2(2) { loop j(6) [stage B] { reduce k(8) }}  upcast i(2)"
+        "nest  [keep v0] thread i/2(2) { loop j(6) [stage B] { reduce k(8) } }  upcast i(2)"
     )
+    assert outline(k).splitlines() == [
+        "[keep v0]",
+        "thread i/2(2)",
+        "  loop j(6) [stage B]",
+        "    reduce k(8)",
+        "      the sum over k",
+        "    the store to C",
+        "upcast i(2)",
+    ]
+
+
+def test_nests_side_by_side() -> None:
+    """Loops that follow each other stand side by side, not inside one another."""
+    i, k, j = Dim("i", 4), Dim("k", 6, True), Dim("j", 6)
+    total = UOp(Op.REDUCE, F, (load(at(0, (4, 6), i.uop, k.uop)), k.uop), ("max",))
+    value = op(Op.SUB, load(at(0, (4, 6), i.uop, j.uop)), total)
+    made = kernel((i, j, k), (at(1, (4, 6), i.uop, j.uop), value))
+    assert nest(made) == "nest  loop i(4) { reduce k(6); loop j(6) }"

@@ -12,10 +12,11 @@ import pytest
 
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import ARRAY_DTYPES, DType
+from loopwright_core.ir.fired import fired_rules
 from loopwright_core.ir.fold import evaluate, fold, fold_rules, holds
 from loopwright_core.ir.ops import COMPARE, Op
 from loopwright_core.ir.pattern import Pat, Rule
-from loopwright_core.ir.rewrite import Stats, fired_rules
+from loopwright_core.ir.rewrite import Stats
 from loopwright_core.ir.uop import FALSE, TRUE, UOp, const
 from loopwright_core.oracle.alu import apply, constant, expression
 

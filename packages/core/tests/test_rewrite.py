@@ -6,10 +6,11 @@ import pytest
 
 from loopwright_core.errors import RewriteError
 from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.fired import fired_rules
 from loopwright_core.ir.fold import fold
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.pattern import Pat, Rule, Rules, constant, var
-from loopwright_core.ir.rewrite import Stats, fired_rules, rewrite, rewrite_all, rewrite_once
+from loopwright_core.ir.rewrite import Stats, rewrite, rewrite_all, rewrite_once
 from loopwright_core.ir.uop import UOp, const
 
 X = UOp(Op.SPECIAL, dt.int32, (), ("x", 1))

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopwright_core.errors import OptError
-from loopwright_core.kernel.describe import nest
 from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.outline import nest
 from loopwright_core.kernel.schedule import Opt, Stage, initial_schedule
 from loopwright_core.plugin.target import Target
 from loopwright_core.targets.cuda import cuda
@@ -112,7 +112,7 @@ def test_stage_names_axes_in_full() -> None:
     assert show(kernel.schedule.opts) == text
     assert nest(kernel) == (
         "nest  loop j/256(4) { reduce k/1024(1) [stage B] { loop i/6(171) { loop j/64(4) "
-        "{ reduce k(1024) }}}}  upcast i(6) j/16(4)  vector j(16)"
+        "{ reduce k(1024) } } } }  upcast i(6) j/16(4)  vector j(16)"
     )
 
 

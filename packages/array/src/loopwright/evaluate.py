@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from loopwright.memory import (
     view_as,
 )
 from loopwright.options import current, note_kernel
-from loopwright_core import pipeline
+from loopwright_core import notes, pipeline
 from loopwright_core.built import Built
 from loopwright_core.errors import (
     ArgumentError,
@@ -111,9 +111,9 @@ def make_plan(uops: Sequence[UOp], device: str) -> Plan:
     names = named.Names()
     for stage in named.stages(stores) if stores else []:
         target = registry().device(device)
-        if stage.mark is None:
+        if stage.mark is None and not notes.is_heard():
             part = fuse_once(stage.stores, target, partial(fused, device=target))
-        else:  # which kernels bear the name shows in the graph itself
+        else:  # which kernels bear the name, and why they are so, shows in the graph itself
             part = fused(stage.stores, target)
         kernels += part
         given += names.of(stage, part)
@@ -174,7 +174,7 @@ if hasattr(os, "register_at_fork"):
 
 def build_all(plan: Plan, device: Device, options: Options) -> list[Built]:
     """Every kernel as text. Given opts by kernel name need names that tell kernels apart."""
-    _check_opts(plan, options)
+    check_opts(plan, options)
     with _build_lock:
         if options.opts_by_kernel:
             return build_distinct(plan, device, options)
@@ -184,20 +184,32 @@ def build_all(plan: Plan, device: Device, options: Options) -> list[Built]:
 
 def build_distinct(plan: Plan, device: Device, options: Options) -> list[Built]:
     """Every kernel under a name of its own: a further kernel of one name gets `_1`, `_2`, ..."""
-    _check_opts(plan, options)
+    check_opts(plan, options)
     built: list[Built] = []
+    for kernel, wanted, name in distinct_names(plan, lambda a: _usual_name(a, device, options)):
+        note_kernel(name)
+        built.append(pipeline.build(kernel.ast, device, options, wanted))
+    return built
+
+
+def distinct_names(
+    plan: Plan, usual: Callable[[UOp], str]
+) -> list[tuple[FusedKernel, str | None, str]]:
+    """Each kernel, the name to build it under (None: its usual one), and the name it gets.
+
+    `usual`: the name a kernel AST gets from its sizes.
+    """
+    found: list[tuple[FusedKernel, str | None, str]] = []
     owners: dict[str, UOp] = {}
     for kernel, given in zip(plan.kernels, plan.names, strict=True):
-        base = given or _usual_name(kernel.ast, device, options)
+        base = given or usual(kernel.ast)
         name, n = base, 0
         while owners.setdefault(name, kernel.ast) is not kernel.ast:
             n += 1
             name = f"{base}_{n}"
         # the same build as without names wherever the name is the one it would get anyway
-        wanted = given if name == base else name
-        note_kernel(name)
-        built.append(pipeline.build(kernel.ast, device, options, wanted))
-    return built
+        found.append((kernel, given if name == base else name, name))
+    return found
 
 
 def _usual_name(ast: UOp, device: Device, options: Options) -> str:
@@ -207,7 +219,7 @@ def _usual_name(ast: UOp, device: Device, options: Options) -> str:
     return pipeline.build(ast, device, options).kernel.name
 
 
-def _check_opts(plan: Plan, options: Options) -> None:
+def check_opts(plan: Plan, options: Options) -> None:
     """`opts` as a plain list is for one kernel: with several it is unclear which is meant."""
     n = len({kernel.ast for kernel in plan.kernels})
     if options.opts is not None and n > 1:

@@ -12,7 +12,7 @@ from loopwright_core.ir import dtype as dt
 from loopwright_core.ir import integer
 from loopwright_core.ir.combine import Values as MergeValues
 from loopwright_core.ir.ops import Op
-from loopwright_core.ir.uop import FALSE, TRUE, UOp, toposort
+from loopwright_core.ir.uop import FALSE, TRUE, UOp
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.statements import Statement, Step, reduce_values
 from loopwright_core.plugin.target import Target
@@ -331,18 +331,3 @@ def _everyone(path: tuple[Step, ...]) -> UOp:
 
 def _nothing(statement: Statement, offsets: Offsets, known: dict[UOp, UOp]) -> None:
     """No value is kept."""
-
-
-def can_sink(statement: Statement, store: Statement) -> bool:
-    """Whether a reduce that escapes may keep its partial results in the STORE's output."""
-    index = store.node.src[0]
-    return (
-        statement.kind == "reduce"
-        and statement.consumers == [store]
-        and store.kind == "store"
-        and store.reads == [statement]
-        and store.free == statement.free
-        and statement.node.dtype is index.dtype
-        and index.src[-1] is TRUE
-        and all(n.op is not Op.LOAD for n in toposort(index.src[1:]))
-    )

@@ -11,7 +11,7 @@ from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel, buffer_name
 from loopwright_core.kernel.nest import Leaf, LoopNode, Tree
 from loopwright_core.kernel.statements import Statement
-from loopwright_lower.accumulate import Accumulators, can_sink
+from loopwright_lower.accumulate import Accumulators
 from loopwright_lower.blocks import block_depths
 from loopwright_lower.dims import DimState, Entered, Trips
 from loopwright_lower.grid import OF_WORKGROUP, PARALLEL, Grid
@@ -52,7 +52,7 @@ class Emitter:
                 self.scans.check(s)
                 self.scans.declare_arrays(s)
             elif s.kind == "reduce" and s.escapes():
-                if len(s.consumers) == 1 and can_sink(s, s.consumers[0]):
+                if s.is_sunk:
                     self.accumulators.sinks[s] = s.consumers[0]
                     sunk.add(s.consumers[0])
                 else:

@@ -17,9 +17,8 @@ from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import TRUE, Extent, UOp, Variable, const
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 from loopwright_core.kernel.schedule import Schedule
-from loopwright_core.kernel.statements import Statement, Step
+from loopwright_core.kernel.statements import Statement, Step, can_sink
 from loopwright_core.plugin.target import Target
-from loopwright_lower.accumulate import can_sink
 from loopwright_lower.launch import Id, launch
 
 PARALLEL = frozenset({AxisKind.GLOBAL, AxisKind.LOCAL, AxisKind.GROUP})

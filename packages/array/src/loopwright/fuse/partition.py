@@ -9,6 +9,7 @@ from loopwright.fuse.demand import Demand, Walker, elements
 from loopwright.fuse.likely import likely_stored
 from loopwright.fuse.outputs import related_outputs
 from loopwright.memory import buffer_node
+from loopwright_core import notes
 from loopwright_core.ir.ops import MOVEMENT, Op
 from loopwright_core.ir.shape import shape_of
 from loopwright_core.ir.uop import UOp, toposort
@@ -76,19 +77,22 @@ class Partition:
     def _decide(self, node: UOp) -> None:
         needs = self._needs.pop(node, ())
         if node in self.targets:
-            self._store(node, needs)
+            self._store(node, needs, "it is asked for")
         elif node.op in _LEAVES or not needs:
             return
         elif node.op is Op.CONCAT:
-            self._store(node, needs)
+            self._store(node, needs, "its operands are copied side by side")
         elif node.op in _PASSING:
             if node.op is Op.ITEM:
                 self._items.setdefault(node.src[0], []).append(node)
             self._fuse(node, needs)
-        elif self._is_cheap(node, needs) and self._fits(node, needs):
-            self._fuse(node, needs)
+        elif not self._is_cheap(node, needs):
+            self._store(node, needs, "computing it where it is used costs more than memory")
+        elif not self._fits(node, needs):
+            self._store(node, needs, "the kernels that use it have no room for it")
         else:
-            self._store(node, needs)
+            self._explain(node, needs, "computed where it is used", "that costs less than memory")
+            self._fuse(node, needs)
 
     def _is_cheap(self, node: UOp, needs: Needs) -> bool:
         """Whether computing the value wherever it is used costs less than storing it."""
@@ -155,8 +159,17 @@ class Partition:
         elif known is not needs:
             self._needs[node] = tuple(dict.fromkeys((*known, *needs)))
 
-    def _store(self, node: UOp, needs: Needs) -> None:
+    def _explain(self, node: UOp, needs: Needs, what: str, why: str) -> None:
+        """Tell whoever listens what became of a value, in numbers that fusion went by."""
+        if not notes.is_heard():
+            return
+        n, uses = elements(shape_of(node)), sum(need.evaluations for need in needs)
+        counts = f"; {n} elements, used {uses} times by {len(needs)} readers" if needs else ""
+        notes.note("fuse", node, f"{what}: {why}{counts}")
+
+    def _store(self, node: UOp, needs: Needs, why: str) -> None:
         """Give the value memory: a kernel of its own, or a further output of one that needs it."""
+        self._explain(node, needs, "stored", why)
         if node.op is Op.CONCAT:
             self._store_parts(node, needs)
             return

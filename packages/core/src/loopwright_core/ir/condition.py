@@ -13,6 +13,7 @@ from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.affine import Affine, Term, affine, from_affine, number, order_key, plus
 from loopwright_core.ir.bounds import bounds
 from loopwright_core.ir.dtype import DType
+from loopwright_core.ir.fired import count_fired
 from loopwright_core.ir.given import Given, affine_range, difference, fits
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import FALSE, TRUE, UOp, const
@@ -128,6 +129,7 @@ def _below_zero(d: Affine, dtype: DType, given: Given | None = None) -> UOp | No
             found = rule.apply(d, dtype, given)
             if found is not None and fits(found, dtype):
                 d, changed = found, True
+                count_fired(rule.name)
                 break
     sides = _sides(d, dtype)
     return None if sides is None else UOp(Op.CMPLT, dt.bool_, sides)

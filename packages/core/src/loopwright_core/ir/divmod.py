@@ -24,6 +24,7 @@ from loopwright_core.ir.affine import (
     total,
 )
 from loopwright_core.ir.dtype import DType
+from loopwright_core.ir.fired import count_fired
 from loopwright_core.ir.given import Given, affine_range, fits, plain_range
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
@@ -252,26 +253,31 @@ def mod_const(a: Affine, m: int, dtype: DType, given: Given | None = None) -> Af
     return _first(mod_rules, Division(a, m, dtype, given)) or _of(atom_mod(a, m, dtype))
 
 
-# What was divided before, emptied when full.
-_memo: dict[tuple[bool, Affine, int, DType], Result] = {}
+# What was divided before and by which rule, emptied when full.
+_memo: dict[tuple[bool, Affine, int, DType], tuple[Result, str]] = {}
 _MEMO_SIZE = 4096
 
 
 def _first(rules: tuple[DivRule, ...], d: Division) -> Result:
     """The first rule's answer, remembered where it depends on no given condition."""
     key = (rules is mod_rules, d.a, d.m, d.dtype)
+    result, fired = None, ""
     if d.given is None and key in _memo:
-        return _memo[key]
-    result = None
+        result, fired = _memo[key]
+        if fired:
+            count_fired(fired)
+        return result
     if fits(d.a, d.dtype):
         for rule in rules:
             result = rule.apply(d)
             if result is not None:
+                fired = rule.name
+                count_fired(fired)
                 break
     if d.given is None:
         if len(_memo) >= _MEMO_SIZE:
             _memo.clear()
-        _memo[key] = result
+        _memo[key] = result, fired
     return result
 
 

@@ -6,19 +6,12 @@ from collections import Counter
 from typing import Any, NamedTuple, NoReturn
 
 from loopwright_core.errors import RewriteError, fail
+from loopwright_core.ir.fired import count_fired
 from loopwright_core.ir.pattern import Rule, Rules
 from loopwright_core.ir.uop import UOp, toposort
 
 # A node that rules change more often than this in a row never comes to rest.
 MAX_STEPS = 1000
-
-# How often each rule fired in this process, over all calls.
-_FIRED: Counter[str] = Counter()
-
-
-def fired_rules() -> dict[str, int]:
-    """How often each rule, by name, fired in this process."""
-    return dict(_FIRED)
 
 
 class Stats:
@@ -105,7 +98,7 @@ def rewrite_all(
             done[node] = node
             continue
         rule, made = found
-        _FIRED[rule.name] += 1
+        count_fired(rule.name)
         if stats is not None:
             stats.fired[rule.name] += 1
         last = steps.get(node)
@@ -149,7 +142,7 @@ def rewrite_once(root: UOp, rules: Rules, ctx: Any = None, stats: Stats | None =
         found = rules.apply(new, ctx)
         if found is not None:
             rule, new = found
-            _FIRED[rule.name] += 1
+            count_fired(rule.name)
             if stats is not None:
                 stats.fired[rule.name] += 1
         done[node] = new

@@ -40,9 +40,13 @@ def show(roots: UOp | Iterable[UOp]) -> str:
 
     Constants, dims and variables stand where they are used; a line per node, in a fixed order.
     """
+    return show_list(listed(roots))
+
+
+def listed(roots: UOp | Iterable[UOp]) -> list[UOp]:
+    """The nodes that `show` lists: node n of them is its `%n`."""
     order = toposort((roots,) if isinstance(roots, UOp) else tuple(roots))
-    listed = [u for u in order if u.op not in _NAMED]
-    return show_list(listed or order)
+    return [u for u in order if u.op not in _NAMED] or order
 
 
 def show_list(nodes: Iterable[UOp]) -> str:

@@ -19,7 +19,6 @@ _CODES = {
     "bright_yellow": "93",
     "magenta on white": "35;47",
 }
-_WORDS = {AxisKind.UPCAST: "upcast", AxisKind.UNROLL: "unroll", AxisKind.VECTOR: "vector"}
 
 
 def describe(kernel: Kernel, width: int | None = None, colour: bool = False) -> str:
@@ -50,42 +49,9 @@ def describe(kernel: Kernel, width: int | None = None, colour: bool = False) -> 
     return " ".join(_paint(text, kind) if colour else text for text, kind in parts)
 
 
-def nest(kernel: Kernel) -> str:
-    """The nest of loops as text, what is expanded at its leaf behind it.
-
-    `nest  loop i/4(25) { reduce k(64) }  upcast i(4)`
-    """
-    schedule = kernel.schedule
-    alone = {d.name for d in kernel.dims if len(schedule.of_dim(d.name)) == 1}
-    loops = [a for a in schedule.axes if not a.kind.is_expanded]
-    words = []
-    outer = [_stage(s.access, s.mode) for s in schedule.stages if not s.at]
-    for depth, axis in enumerate(loops):
-        staged = [_stage(s.access, s.mode) for s in schedule.stages if s.at == axis.name]
-        text = f"{axis.kind.name.lower()} {_label(axis, alone)}({axis_size(axis)})"
-        last = depth == len(loops) - 1
-        words.append(" ".join([text, *staged, *([] if last else ["{"])]))
-    line = " ".join(["nest ", *outer, *words])
-    if len(loops) > 1:
-        line += " " + "}" * (len(loops) - 1)
-    for kind, word in _WORDS.items():
-        found = [f"{_label(a, alone)}({axis_size(a)})" for a in schedule.axes if a.kind is kind]
-        if found:
-            line += f"  {word} " + " ".join(found)
-    return line
-
-
 def axis_size(axis: Axis) -> str:
     """How many steps an axis has: a number, or the name of a Variable."""
     return axis.size.name if isinstance(axis.size, Variable) else str(axis.size)
-
-
-def _stage(access: str, mode: str) -> str:
-    return f"[keep {access}]" if mode == "keep" else f"[stage {access}]"
-
-
-def _label(axis: Axis, alone: set[str]) -> str:
-    return axis.dim if axis.stride == 1 or axis.dim in alone else axis.name
 
 
 def _paint(text: str, kind: AxisKind | None) -> str:

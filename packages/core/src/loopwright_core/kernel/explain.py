@@ -8,40 +8,27 @@ from math import prod
 from loopwright_core.kernel.copies import Copy, copies
 from loopwright_core.kernel.describe import axis_size
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
-from loopwright_core.kernel.kernel import Kernel, buffer_name
+from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Schedule
-from loopwright_core.kernel.statements import Analysis, Statement, make_statements
+from loopwright_core.kernel.statements import Statement, statements_of
 from loopwright_core.kernel.tails import tail_of
 
 Sentences = tuple[str, ...]
 
-_VERBS = {
-    "add": "sum",
-    "mul": "product",
-    "max": "maximum",
-    "min": "minimum",
-    "and": "conjunction",
-    "or": "disjunction",
-    "xor": "exclusive or",
-    "argmax": "position of the maximum",
-    "argmin": "position of the minimum",
-    "welford": "mean and variance",
-    "logsumexp": "log of the sum of exponentials",
-}
 _OF_WORKGROUP = (AxisKind.LOCAL, AxisKind.GROUP)
 
 
 def explain(kernel: Kernel) -> Sentences:
     """What the schedule makes of the kernel's dims, statements, copies and launch."""
     schedule = kernel.schedule
-    statements = make_statements(
-        kernel.body, schedule, Analysis((kernel.body,), kernel.dims)
-    )  # fmt: skip
+    statements = statements_of(kernel)
     told: list[str] = []
     for dim in kernel.dims:
         told += _dim(dim, schedule.of_dim(dim.name), _role(dim.name, statements))
     told += _axes(schedule.axes, frozenset(d.name for d in kernel.dims if d.is_reduce))
-    told += [_path(s) for s in statements]
+    taken = [s.consumers[0] for s in statements if s.is_sunk]
+    told += [_path(s) for s in statements if s not in taken]
+    told += [text for s in statements if (text := _waiting(s))]
     told += [text for s in statements if (text := _leaf(s, schedule))]
     told += [_copy(c, _is_shared(schedule)) for c in copies(kernel, statements)]
     told += _hints(schedule)
@@ -111,19 +98,8 @@ def _cut(axes: Sequence[Axis]) -> str:
 def _role(dim: str, statements: Sequence[Statement]) -> str:
     for s in statements:
         if dim in s.bound:
-            return f"which the {_verb(s)} walks"
+            return f"which the {s.verb} walks"
     return "an output dim"
-
-
-def _label(s: Statement) -> str:
-    if s.kind == "store":
-        return f"the store to {buffer_name(s.node.src[0].src[0].arg.slot)}"
-    return f"the {_verb(s)} over {_and(s.bound)}"
-
-
-def _verb(s: Statement) -> str:
-    name: str = s.node.arg[0]
-    return ("running " if s.kind == "scan" else "") + _VERBS.get(name, name)
 
 
 # Axes
@@ -170,7 +146,18 @@ def _axis(axis: Axis, of_reduce: bool) -> str:
 def _path(s: Statement) -> str:
     loops = [step.axis.name for step in s.path if step.axis.size != 1]
     inside = f"runs inside {', '.join(loops)}" if loops else "needs no loop"
-    return f"{_capital(_label(s))} {inside}."
+    return f"{_capital(s.label)} {inside}."
+
+
+def _waiting(s: Statement) -> str:
+    """Where a reduce's value is between its loops and its readers; "" in registers."""
+    escapes = s.escapes() if s.kind == "reduce" else ()
+    axes = [a.name for a in escapes if a.size != 1]
+    if not axes:
+        return ""
+    if s.is_sunk:
+        return f"Partial results of {s.label} wait in the output, where the last visit ends them."
+    return f"The value of {s.label} waits in a local array over {', '.join(axes)}."
 
 
 def _leaf(s: Statement, schedule: Schedule) -> str:
@@ -183,7 +170,7 @@ def _leaf(s: Statement, schedule: Schedule) -> str:
     if lanes * free * parts == 1:
         return ""
     of = f" of {many(lanes, 'lane')}" if lanes > 1 else ""
-    text = f"{_capital(_label(s))} is held in {many(free * parts, 'accumulator')}{of}"
+    text = f"{_capital(s.label)} is held in {many(free * parts, 'accumulator')}{of}"
     if free > 1 and parts > 1:
         text += f": {many(free, 'output')}, {many(parts, 'partial result')} each"
     return text + "."
@@ -286,10 +273,6 @@ def human_bytes(n: int) -> str:
     if n < 1024:
         return many(n, "byte")
     return f"{n / 1024:.1f} KiB" if n < 1 << 20 else f"{n / (1 << 20):.1f} MiB"
-
-
-def _and(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _capital(text: str) -> str:

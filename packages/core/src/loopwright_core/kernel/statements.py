@@ -11,11 +11,25 @@ from typing import Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 from loopwright_core.ir.ops import Op
-from loopwright_core.ir.uop import UOp, toposort
+from loopwright_core.ir.uop import TRUE, UOp, toposort
 from loopwright_core.kernel.dims import Axis, Dim
-from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.kernel import Kernel, buffer_name
 from loopwright_core.kernel.schedule import Schedule
 
+# What people call the combines.
+_VERBS = {
+    "add": "sum",
+    "mul": "product",
+    "max": "maximum",
+    "min": "minimum",
+    "and": "conjunction",
+    "or": "disjunction",
+    "xor": "exclusive or",
+    "argmax": "position of the maximum",
+    "argmin": "position of the minimum",
+    "welford": "mean and variance",
+    "logsumexp": "log of the sum of exponentials",
+}
 Kind = Literal["reduce", "scan", "store", "copy"]
 
 
@@ -46,6 +60,23 @@ class Statement:
     def dims(self) -> tuple[str, ...]:
         return self.free + self.bound
 
+    @property
+    def label(self) -> str:
+        """`the sum over k`, `the store to C`."""
+        if self.kind == "store":
+            return f"the store to {buffer_name(self.node.src[0].src[0].arg.slot)}"
+        if self.kind == "copy":
+            return f"the copy of {buffer_name(self.node.src[0].src[0].arg.slot)}"
+        names = self.bound
+        dims = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+        return f"the {self.verb} over {dims}"
+
+    @property
+    def verb(self) -> str:
+        """What a reduce or scan computes: `sum`, `running maximum`."""
+        name: str = self.node.arg[0]
+        return ("running " if self.kind == "scan" else "") + _VERBS.get(name, name)
+
     def binds(self, step: Step) -> bool:
         """Whether the loop runs over what this statement reduces (or scans)."""
         return step.axis.dim in self.bound
@@ -63,6 +94,13 @@ class Statement:
         """Free loops of this reduce that its consumers do not share: its value needs an array."""
         shared = self.shared_depth()
         return tuple(s.axis for s in self.path[shared:] if not self.binds(s))
+
+    @property
+    def is_sunk(self) -> bool:
+        """Whether partial results of this reduce wait in the output of its only consumer."""
+        return (
+            len(self.consumers) == 1 and can_sink(self, self.consumers[0]) and bool(self.escapes())
+        )
 
     def shared_depth(self) -> int:
         """How many leading free loops all consumers share with this statement."""
@@ -132,6 +170,21 @@ class Analysis:
             names = tuple(d for n, d in enumerate(self.dim_names) if mask >> n & 1)
             self._names[mask] = names
         return names
+
+
+def can_sink(statement: Statement, store: Statement) -> bool:
+    """Whether a reduce that escapes may keep its partial results in the STORE's output."""
+    index = store.node.src[0]
+    return (
+        statement.kind == "reduce"
+        and statement.consumers == [store]
+        and store.kind == "store"
+        and store.reads == [statement]
+        and store.free == statement.free
+        and statement.node.dtype is index.dtype
+        and index.src[-1] is TRUE
+        and all(n.op is not Op.LOAD for n in toposort(index.src[1:]))
+    )
 
 
 def bound_dims(node: UOp) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from loopwright_core.errors import DTypeError, LoweringError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
+from loopwright_core.ir.fired import count_fired
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
 from loopwright_core.plugin.target import Target
@@ -91,6 +92,8 @@ class Emit:
             self.check(s.dtype)
         for rule in self._table.get(node.op, ()):
             if rule.when(self, node):
+                if rule.make is not keep:
+                    count_fired(rule.name)
                 if self.fired is not None:
                     self.fired.add(rule.name)
                 if self.functions is not None and can_call(node):

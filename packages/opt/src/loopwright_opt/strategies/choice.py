@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from loopwright_core.errors import LoopwrightError, OptError, PluginError, fail
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.options import Options
+from loopwright_core.notes import note
 from loopwright_core.plugin.loader import registry
 from loopwright_core.plugin.strategy import Strategy
 from loopwright_core.plugin.target import Target
@@ -95,6 +96,7 @@ def propose(
         if found is not None:
             for reason in found.why:
                 _log.debug("%s: %s: %s", kernel.name, found.strategy, reason)
+                note("schedule", kernel.name, f"{found.strategy}: {reason}")
             return found
     return Proposal(kernel, "none", ())
 
