@@ -230,7 +230,7 @@ def test_parse_argument() -> None:
     for text in ("x=f32[2", "x=f32[a]", "1x=f32[2]", "x=f32[2,,3]", "f32[2]", "x=f32[-1]"):
         with pytest.raises(ArgumentError):
             parse_argument(text)
-    assert parse_opts("TILE j 256 · ORDER j/256 i\nVECTOR j 8;") == [
+    assert parse_opts(["TILE j 256 · ORDER j/256 i\nVECTOR j 8;"]) == [
         "TILE j 256",
         "ORDER j/256 i",
         "VECTOR j 8",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from loopwright.evaluate import check_opts, distinct_names, make_plan
 from loopwright.options import note_kernel
 from loopwright_core import dump, notes, pipeline, progress
+from loopwright_core.dump import AccessRow
 from loopwright_core.ir.fired import fired_rules
 from loopwright_core.ir.shape import shape_of
 from loopwright_core.ir.show import listed, show
@@ -15,7 +16,7 @@ from loopwright_core.ir.uop import UOp
 from loopwright_core.kernel.grid import with_grid
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.options import Options
-from loopwright_core.kernel.outline import nest
+from loopwright_core.kernel.outline import nest, outline
 from loopwright_core.notes import Note
 from loopwright_core.plugin.device import Device
 from loopwright_core.plugin.loader import registry
@@ -36,20 +37,21 @@ class Stage:
 
 @dataclass(frozen=True)
 class Step:
-    """One scheduling step: the nest before and after, and what can be said only after it."""
+    """One scheduling step: the nest before and after, one loop a line and (`nest`) in one line,
+    and what can be said only after it."""
 
     opt: str
     before: str
     after: str
+    nest: str
     sentences: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class KernelRoad:
-    """One kernel at every stage. `why`: the reasons for its schedule, one sentence each."""
+    """One kernel at every stage. `why`: the reasons for its schedule, one sentence each.
+    `n_uses`: how often it is launched."""
 
-    ast: UOp
-    plain: Kernel
     kernel: Kernel
     program: Program
     source: str
@@ -58,9 +60,20 @@ class KernelRoad:
     why: tuple[str, ...]
     n_uses: int
 
-    def after(self, stage: str) -> str:
-        """The dump after that stage."""
-        return next(s.after for s in self.stages if s.name == stage)
+    @property
+    def accesses(self) -> list[AccessRow]:
+        return dump.access_rows(self.kernel)
+
+    @property
+    def intensity(self) -> float:
+        """Floating point operations per byte, by counting."""
+        counts = self.program.estimate
+        return counts.flops / max(counts.bytes, 1)
+
+    @property
+    def launch(self) -> str:
+        """How each phase is launched, one sentence."""
+        return " Then ".join([f"It runs {dump.launch_text(p)}." for p in self.program.phases])
 
 
 @dataclass(frozen=True)
@@ -125,8 +138,6 @@ def _follow_kernel(ast: UOp, device: Device, options: Options, name: str | None)
     why = [note.text for note in told if note.stage == "schedule"]
     why += [f"beam search: {p.done}" for p in searched if p.done]
     return KernelRoad(
-        ast,
-        plain,
         kernel,
         program,
         source,
@@ -155,7 +166,7 @@ def _steps(plain: Kernel, kernel: Kernel, device: Device, options: Options) -> t
         made = pipeline.schedule(plain, device.target, given)
         known = set(last.explain())
         new = tuple([sentence for sentence in made.explain() if sentence not in known])
-        steps.append(Step(text, nest(last), nest(made), new))
+        steps.append(Step(text, outline(last), outline(made), nest(made), new))
         last = made
     return tuple(steps)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from loopwright_core.ir.show import formula, show, show_arg, show_list
 from loopwright_core.ir.uop import UOp
 from loopwright_core.kernel.access import Access, accesses
 from loopwright_core.kernel.describe import describe
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.outline import outline
-from loopwright_core.program.program import Param, Program
+from loopwright_core.program.program import Param, Phase, Program
 
 
 def dump_ast(ast: UOp) -> str:
@@ -21,7 +23,9 @@ def dump_kernel(kernel: Kernel) -> str:
     dims = [
         f"dim {d.name}: {show_arg(d.size)}{' (reduce)' if d.is_reduce else ''}" for d in kernel.dims
     ]
-    return "\n".join([*dims, "", *map(_access, accesses(kernel)), "", show(kernel.body)])
+    return "\n".join(
+        [*dims, "", *[_line(row) for row in access_rows(kernel)], "", show(kernel.body)]
+    )
 
 
 def dump_schedule(kernel: Kernel) -> str:
@@ -38,37 +42,52 @@ def dump_program(program: Program) -> str:
         lines += ["", f"function {function.name}({takes}) -> {function.dtype}"]
         lines += [show_list(function.uops)]
     for phase in program.phases:
-        lines += ["", f"phase {phase.name}{launch_text(program, phase.name)}"]
+        lines += ["", f"phase {phase.name} {launch_text(phase)}"]
         lines += [show_list(phase.uops)]
     return "\n".join(lines)
 
 
-def launch_text(program: Program, phase_name: str) -> str:
-    """` on 2 threads`, ` on a grid of 8 x 4 workgroups of 32 threads`, or ""."""
-    (phase,) = [p for p in program.phases if p.name == phase_name]
+def launch_text(phase: Phase) -> str:
+    """`on 2 threads`, `on a grid of 8 x 4 workgroups of 32 x 1 threads`."""
     if phase.global_size is None:
-        return f" on {phase.threads} threads" if phase.threads > 1 else ""
+        return f"on {phase.threads} threads" if phase.threads > 1 else "on one thread"
     grid = " x ".join(map(formula, phase.global_size))
     if phase.local_size is None:
-        return f" on {grid} items"
-    return f" on a grid of {grid} workgroups of {' x '.join(map(str, phase.local_size))} threads"
+        return f"on {grid} items"
+    return f"on a grid of {grid} workgroups of {' x '.join(map(str, phase.local_size))} threads"
 
 
-def access_index(access: Access) -> str:
-    """`A[i, k]`, its places in the dims."""
+class AccessRow(NamedTuple):
+    """One access in words: `load`, `A[i, k]`, its type, strides by dim, and where it is valid."""
+
+    way: str
+    place: str
+    dtype: str
+    strides: str
+    where: str
+
+
+def access_rows(kernel: Kernel) -> list[AccessRow]:
+    """What the kernel reads and writes, in the body's order."""
+    return [_row(access) for access in accesses(kernel)]
+
+
+def _row(access: Access) -> AccessRow:
     places = ", ".join([formula(place) for place in access.node.src[1:-1]])
-    return f"{access.name}[{places}]"
+    strides = [f"{dim} {n:+d}" for dim, n in access.strides.items()]
+    strides += [f"{dim} computed" for dim in sorted(access.opaque)]
+    return AccessRow(
+        "store" if access.is_store else "load",
+        f"{access.name}[{places}]",
+        str(access.dtype),
+        ", ".join(strides) or "none",
+        " and ".join(map(formula, access.valid)),
+    )
 
 
-def _access(access: Access) -> str:
-    way = "store" if access.is_store else "load "
-    strides = ", ".join(f"{dim} {n:+d}" for dim, n in access.strides.items()) or "none"
-    text = f"{way} {access_index(access)}  {access.dtype}, strides {strides}"
-    if access.opaque:
-        text += f", computed from {', '.join(sorted(access.opaque))}"
-    if access.valid:
-        text += f", where {' and '.join(map(formula, access.valid))}"
-    return text
+def _line(row: AccessRow) -> str:
+    where = f", where {row.where}" if row.where else ""
+    return f"{row.way} {row.place}: {row.dtype}, strides {row.strides}{where}"
 
 
 def _param(param: Param) -> str:

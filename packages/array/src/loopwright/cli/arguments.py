@@ -118,15 +118,30 @@ def parse_arguments(function: Callable[..., Any], texts: Sequence[str]) -> list[
     return [given[name] for name in names if name in given]
 
 
-def parse_opts(text: str | None) -> list[str] | None:
-    """Scheduling steps separated by `·`, `;` or new lines.
+def parse_opts(texts: Sequence[str]) -> list[str] | dict[str, list[str]] | None:
+    """Scheduling steps separated by `·`, `;` or new lines; `NAME: steps` for one kernel by name.
 
-    >>> parse_opts("UPCAST i 4 · UNROLL k 4; VECTOR j 8")
+    Raises ArgumentError for texts with and without names together.
+
+    >>> parse_opts(["UPCAST i 4 · UNROLL k 4; VECTOR j 8"])
     ['UPCAST i 4', 'UNROLL k 4', 'VECTOR j 8']
+    >>> parse_opts(["r_8_16: UNROLL k 4", "e_8: UPCAST i 4"])
+    {'r_8_16': ['UNROLL k 4'], 'e_8': ['UPCAST i 4']}
     """
-    if text is None:
-        return None
-    return [part.strip() for part in re.split(r"[·;\n]", text) if part.strip()]
+    named: dict[str, list[str]] = {}
+    plain: list[str] = []
+    for text in texts:
+        match = re.fullmatch(r"\s*(\w+)\s*:(.*)", text, re.DOTALL)
+        steps = [part.strip() for part in re.split(r"[·;\n]", match[2] if match else text)]
+        into = named.setdefault(match[1], []) if match else plain
+        into += [step for step in steps if step]
+    if named and plain:
+        fail(
+            ArgumentError,
+            "--opts with and without a kernel's name do not go together",
+            fix='write --opts "NAME: UPCAST i 4" for each kernel',
+        )
+    return named or (plain if texts else None)
 
 
 def random_array(argument: Argument, rng: np.random.Generator) -> np.ndarray[Any, Any]:

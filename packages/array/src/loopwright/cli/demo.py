@@ -13,6 +13,7 @@ from loopwright.api.statistical import sum as lw_sum
 from loopwright.array import Array
 from loopwright.cli.check import Comparison, Timed, compare, reference, run_timed
 from loopwright.cli.output import Output, seconds
+from loopwright.cli.request import given_options
 from loopwright.devices import default_device, devices
 from loopwright.memory import new_buffer
 from loopwright.options import options
@@ -81,8 +82,10 @@ CASES = (
 )
 
 
-def run_demo(device: str | None, with_source: bool, out: Output) -> bool:
-    """Every case; False where one is wrong."""
+def run_demo(
+    device: str | None, with_source: bool, schedule: str | None, opts: Sequence[str], out: Output
+) -> bool:
+    """Every case under `--schedule` and `--opts`; False where one is wrong."""
     device = device or default_device()
     found = registry().device(device)
     state, why = found.state()
@@ -92,9 +95,8 @@ def run_demo(device: str | None, with_source: bool, out: Output) -> bool:
     out.text(f"{_toolchain(found)}\n")
     limits = measure_limits(device)
     limits.show(out)
-    results = []
-    for case in CASES:
-        results.append(_run_case(case, device, found, limits, with_source, out))
+    with given_options(schedule, opts):
+        results = [_run_case(case, device, found, limits, with_source, out) for case in CASES]
     is_good = all(r["ok"] for r in results)
     out.verdict(is_good, f"{len(CASES)} kernels compiled, run and compared with NumPy in float64")
     out.document(

@@ -2,47 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from loopwright.array import Array
-from loopwright.cli.arguments import (
-    Argument,
-    load_function,
-    parse_arguments,
-    parse_opts,
-    random_array,
-)
+from loopwright.cli.arguments import random_array
 from loopwright.cli.check import compare, reference, run_timed
 from loopwright.cli.output import Output, seconds, size, write_file
-from loopwright.devices import default_device
+from loopwright.cli.request import Request
 from loopwright.kernels import KernelView, kernels
-from loopwright.memory import empty_buffer, new_buffer
-from loopwright.options import options
-from loopwright_core.errors import ArgumentError, fail
+from loopwright.memory import new_buffer
+from loopwright.options import current
+from loopwright.road import STAGES, Road, follow
 from loopwright_core.plugin.loader import registry
 
 
 def compile_function(
-    text: str,
-    args: Sequence[str],
-    device: str | None,
-    schedule: str | None,
-    opts: str | None,
-    output: str | None,
-    out: Output,
+    request: Request, output: str | None, print_after: Sequence[str], out: Output
 ) -> bool:
-    """Print a function's kernels, or write them: one file a kernel."""
-    device = device or default_device()
-    function = load_function(text)
-    arguments = parse_arguments(function, args)
-    given = [Array(empty_buffer(a.dtype, a.shape, device), device) for a in arguments]
-    with _options(schedule, opts):
-        found = kernels(*call_function(function, arguments, given), device=device)
+    """Print a function's kernels, or write them: one file a kernel.
+
+    `print_after`: stages whose result is printed too, "all" for each.
+    """
+    device = request.device
+    results = request.results(request.empty())
+    with request.options():
+        found = kernels(*results, device=device)
+        road = follow([r._uop for r in results], device, current()) if print_after else None
+    stages = [s for s in STAGES if s in print_after or "all" in print_after]
+    if road is not None:
+        _print_stages(road, stages, out)
     paths = _paths(output, len(found)) if output else []
     for path, kernel in zip(paths, found, strict=False):
         write_file(path, kernel.source)
@@ -55,35 +47,36 @@ def compile_function(
             out.source(kernel.source, language)
     if not found:
         out.text("no kernel: every result is a view of an argument, or empty")
-    out.document(
-        {
-            "device": device,
-            "kernels": [_as_json(k) for k in found],
-            "files": [str(p) for p in paths],
+    document: dict[str, Any] = {
+        "device": device,
+        "kernels": [_as_json(k) for k in found],
+        "files": [str(p) for p in paths],
+    }
+    if road is not None:
+        document["after"] = {
+            k.kernel.name: {s.name: s.after for s in k.stages if s.name in stages}
+            for k in road.kernels
         }
-    )
+    out.document(document)
     return True
 
 
-def run_function(
-    text: str,
-    args: Sequence[str],
-    device: str | None,
-    schedule: str | None,
-    opts: str | None,
-    seed: int,
-    is_checked: bool,
-    out: Output,
-) -> bool:
+def _print_stages(road: Road, stages: Sequence[str], out: Output) -> None:
+    for kernel in road.kernels:
+        for stage in kernel.stages:
+            if stage.name in stages:
+                out.heading(_comment(f"{kernel.kernel.name} after {stage.name}"))
+                out.text(f"{stage.after.rstrip()}\n")
+
+
+def run_function(request: Request, seed: int, is_checked: bool, out: Output) -> bool:
     """Run a function on random arguments; print times, and whether NumPy agrees."""
-    device = device or default_device()
-    function = load_function(text)
-    arguments = parse_arguments(function, args)
+    device = request.device
     rng = np.random.default_rng(seed)
-    host = [random_array(a, rng) for a in arguments]
+    host = [random_array(a, rng) for a in request.arguments]
     given = [Array(new_buffer(h, device), device) for h in host]
-    with _options(schedule, opts):
-        nodes = [r._uop for r in call_function(function, arguments, given)]
+    with request.options():
+        nodes = [r._uop for r in request.results(given)]
         values, timed = run_timed(nodes, device)
     rows = [
         [
@@ -101,7 +94,7 @@ def run_function(
     is_good = True
     compared = []
     if is_checked:
-        wanted = reference(_by_name(function, arguments), host)
+        wanted = reference(lambda *values: request.call(values), host)
         for i, (got, want) in enumerate(zip(values, wanted, strict=True)):
             result = compare(got, want)
             is_good &= result.is_good
@@ -116,36 +109,6 @@ def run_function(
         }
     )
     return is_good
-
-
-def _by_name(function: Callable[..., Any], arguments: Sequence[Argument]) -> Callable[..., Any]:
-    names = [a.name for a in arguments]
-    return lambda *values: function(**dict(zip(names, values, strict=True)))
-
-
-def call_function(
-    function: Callable[..., Any], arguments: Sequence[Argument], given: Sequence[Array]
-) -> list[Array]:
-    """What a function gives for these arguments. Raises ArgumentError for other than arrays."""
-    result = _by_name(function, arguments)(*given)
-    results = list(result) if isinstance(result, (tuple, list)) else [result]
-    for r in results:
-        if not isinstance(r, Array):
-            fail(
-                ArgumentError,
-                f"the function returns {type(r).__name__}, not Loopwright arrays",
-                fix="compute with its arguments' operators, methods and __array_namespace__()",
-            )
-    return results
-
-
-def _options(schedule: str | None, opts: str | None) -> AbstractContextManager[Any]:
-    changes: dict[str, Any] = {}
-    if schedule is not None:
-        changes["schedule"] = schedule
-    if opts is not None:
-        changes["opts"] = parse_opts(opts)
-    return options(**changes)
 
 
 def _paths(output: str, n: int) -> list[Path]:

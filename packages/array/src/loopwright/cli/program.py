@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from loopwright.cli.output import Output
 from loopwright_core.errors import LoopwrightError
+
+if TYPE_CHECKING:
+    from loopwright.cli.request import Request
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,38 +63,76 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command)
 
 
-def function_options(command: F) -> F:
-    """What `compile` and `run` both take."""
-    for option in reversed(
-        [
-            click.argument("function", metavar="FILE.py:FUNC"),
-            click.option(
-                "--arg",
-                "args",
-                multiple=True,
-                metavar="NAME=DTYPE[SHAPE]",
-                help="An argument, such as x=f32[1024,1024]; once for each.",
-            ),
-            click.option("--device", help="Such as cpu; default: the best there is."),
-            click.option(
-                "--schedule", type=click.Choice(["none", "heuristic", "beam"]), default=None
-            ),
-            click.option("--opts", help='Scheduling steps: "UPCAST i 4 · VECTOR j 8".'),
-        ]
+def schedule_options(command: F) -> F:
+    """`--schedule` and `--opts`."""
+    for option in (
+        click.option(
+            "--opts",
+            multiple=True,
+            metavar="STEPS",
+            help='Scheduling steps: "UPCAST i 4 · VECTOR j 8"; for one of several kernels '
+            '"NAME: UPCAST i 4", once for each.',
+        ),
+        click.option(
+            "--schedule",
+            type=click.Choice(["none", "heuristic", "beam"]),
+            default=None,
+            help="How a schedule is found where --opts gives none.",
+        ),
     ):
         command = option(command)
     return command
 
 
+def function_options(is_required: bool = True) -> Callable[[F], F]:
+    """What all commands over a function take; they get it as `request`."""
+    metavar = "FILE.py:FUNC" if is_required else "[FILE.py:FUNC]"
+    argument = click.argument("function", metavar=metavar, required=is_required)
+    arg = click.option(
+        "--arg",
+        "args",
+        multiple=True,
+        metavar="NAME=DTYPE[SHAPE]",
+        help="An argument, such as x=f32[1024,1024]; once for each.",
+    )
+    device = click.option("--device", help="Such as cpu; default: the best there is.")
+
+    def decorate(command: F) -> F:
+        @functools.wraps(command)
+        def call(
+            function: str | None,
+            args: tuple[str, ...],
+            device: str | None,
+            schedule: str | None,
+            opts: tuple[str, ...],
+            **rest: Any,
+        ) -> None:
+            from loopwright.cli.request import Request
+
+            asked = None if function is None else Request(function, args, device, schedule, opts)
+            command(request=asked, **rest)
+
+        return argument(arg(device(schedule_options(call))))  # type: ignore[return-value]
+
+    return decorate
+
+
 @program.command()
 @click.option("--device", help="Which device; default: the best there is.")
 @click.option("--no-source", is_flag=True, help="Leave the kernels' text out.")
+@schedule_options
 @json_option
-def demo(device: str | None, no_source: bool, as_json: bool) -> None:
+def demo(
+    device: str | None,
+    no_source: bool,
+    schedule: str | None,
+    opts: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Compile and run three real kernels here, checked against NumPy in float64."""
     from loopwright.cli.demo import run_demo
 
-    _exit(run_demo(device, not no_source, Output(as_json)))
+    _exit(run_demo(device, not no_source, schedule, opts, Output(as_json)))
 
 
 @program.command()
@@ -121,57 +163,49 @@ def doctor(as_json: bool) -> None:
 
 
 @program.command("compile")
-@function_options
+@function_options()
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the text here.")
+@click.option(
+    "--print-after",
+    multiple=True,
+    type=click.Choice(["fuse", "index", "schedule", "lower", "render", "all"]),
+    help="Print what this stage made, too; may be given several times.",
+)
 @json_option
 def compile_(
-    function: str,
-    args: tuple[str, ...],
-    device: str | None,
-    schedule: str | None,
-    opts: str | None,
-    output: str | None,
-    as_json: bool,
+    request: Request, output: str | None, print_after: tuple[str, ...], as_json: bool
 ) -> None:
     """The kernels of a function as text. The device need not be on this machine."""
     from loopwright.cli.function import compile_function
 
-    out = Output(as_json)
-    _exit(compile_function(function, args, device, schedule, opts, output, out))
+    _exit(compile_function(request, output, print_after, Output(as_json)))
 
 
 @program.command()
-@function_options
+@function_options()
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random arguments.")
 @click.option("--no-check", is_flag=True, help="Do not compare with NumPy.")
 @json_option
-def run(
-    function: str,
-    args: tuple[str, ...],
-    device: str | None,
-    schedule: str | None,
-    opts: str | None,
-    seed: int,
-    no_check: bool,
-    as_json: bool,
-) -> None:
+def run(request: Request, seed: int, no_check: bool, as_json: bool) -> None:
     """Run a function on random data: compare with NumPy, print time, GFLOP/s and GB/s."""
     from loopwright.cli.function import run_function
 
-    out = Output(as_json)
-    _exit(run_function(function, args, device, schedule, opts, seed, not no_check, out))
+    _exit(run_function(request, seed, not no_check, Output(as_json)))
 
 
 @program.command()
-@click.argument("function", metavar="[FILE.py:FUNC]", required=False)
-@click.option(
-    "--arg",
-    "args",
-    multiple=True,
-    metavar="NAME=DTYPE[SHAPE]",
-    help="An argument, such as x=f32[1024,1024]; once for each.",
-)
-@click.option("--device", help="Such as cpu; default: the best there is.")
+@function_options()
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write one HTML page here.")
+@json_option
+def explain(request: Request, output: str | None, as_json: bool) -> None:
+    """Every stage, decision and schedule of a function's kernels, and why they are so."""
+    from loopwright.cli.explain import explain_function
+
+    _exit(explain_function(request, output, Output(as_json)))
+
+
+@program.command()
+@function_options(is_required=False)
 @click.option("--beam", type=click.IntRange(1), default=4, show_default=True, help="Kept a step.")
 @click.option(
     "--budget",
@@ -185,9 +219,7 @@ def run(
 @click.option("--import", "import_", type=click.Path(dir_okay=False), help="Take results in first.")
 @json_option
 def tune(
-    function: str | None,
-    args: tuple[str, ...],
-    device: str | None,
+    request: Request | None,
     beam: int,
     budget_s: float,
     export: str | None,
@@ -197,8 +229,7 @@ def tune(
     """Search for the fastest schedules and keep them. Ctrl-C keeps the best so far."""
     from loopwright.cli.tune import tune_function
 
-    out = Output(as_json)
-    _exit(tune_function(function, args, device, beam, budget_s, export, import_, out))
+    _exit(tune_function(request, beam, budget_s, export, import_, Output(as_json)))
 
 
 @program.group()

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from loopwright.array import Array
-from loopwright.cli.arguments import load_function, parse_arguments
-from loopwright.cli.function import call_function
 from loopwright.cli.output import Output, seconds
-from loopwright.devices import default_device
-from loopwright.kernels import kernels
-from loopwright.memory import empty_buffer
-from loopwright.options import options
+from loopwright.cli.request import Request
+from loopwright.evaluate import check_opts, distinct_names, make_plan
+from loopwright.options import current, note_kernel
+from loopwright_core import pipeline
 from loopwright_core.errors import ArgumentError, fail
+from loopwright_core.plugin.loader import registry
 from loopwright_core.progress import Progress, listening
 from loopwright_core.tuning import TuningDatabase
 
@@ -26,9 +24,7 @@ _LIVE_PER_SECOND = 8
 
 
 def tune_function(
-    text: str | None,
-    args: Sequence[str],
-    device: str | None,
+    request: Request | None,
     beam: int,
     budget_s: float,
     export: str | None,
@@ -36,7 +32,7 @@ def tune_function(
     out: Output,
 ) -> bool:
     """Search for each kernel of a function; export and import what searches found."""
-    if text is None and export is None and import_ is None:
+    if request is None and export is None and import_ is None:
         fail(ArgumentError, "there is nothing to do", fix="name FILE.py:FUNC, --export or --import")
     database = TuningDatabase()
     document: dict[str, Any] = {}
@@ -44,8 +40,8 @@ def tune_function(
         n_taken, n_damaged = database.import_(Path(import_))
         out.text(f"{import_}: {n_taken} results taken, {n_damaged} damaged")
         document |= {"imported": n_taken, "damaged": n_damaged}
-    if text is not None:
-        document["kernels"] = _tune(text, args, device, beam, budget_s, out)
+    if request is not None:
+        document["kernels"] = _tune(request, beam, budget_s, out)
     if export is not None:
         n = database.export(Path(export))
         out.text(f"{export}: {n} results")
@@ -54,20 +50,29 @@ def tune_function(
     return True
 
 
-def _tune(
-    text: str, args: Sequence[str], device: str | None, beam: int, budget_s: float, out: Output
-) -> list[dict[str, Any]]:
-    device = device or default_device()
-    function = load_function(text)
-    arguments = parse_arguments(function, args)
-    given = [Array(empty_buffer(a.dtype, a.shape, device), device) for a in arguments]
-    results = call_function(function, arguments, given)
+def _tune(request: Request, beam: int, budget_s: float, out: Output) -> list[dict[str, Any]]:
+    if request.schedule not in (None, "beam"):
+        fail(
+            ArgumentError,
+            f"tune searches; --schedule {request.schedule} does not",
+            fix="leave it out, or time that schedule with loopwright run",
+        )
+    request = replace(request, schedule="beam")
+    results = request.results(request.empty())
+    device = registry().device(request.device)
+    plan = make_plan([r._uop for r in results], request.device)
+    named = distinct_names(plan, lambda ast: pipeline.index(ast).name)
+    with request.options():  # names in --opts that are nobody's are told before any search
+        check_opts(plan, current())
+        for _, _, name in named:
+            note_kernel(name)
     ended: list[Progress] = []
     begin = time.monotonic()
-    changes: dict[str, Any] = {"schedule": "beam", "beam": beam, "budget_s": budget_s}
-    with options(**changes), _shown(out, ended):
-        found = kernels(*results, device=device)
-    if not found:
+    with request.options(beam=beam, budget_s=budget_s), _shown(out, ended):
+        for kernel, wanted, name in named:
+            note_kernel(name)
+            pipeline.build(kernel.ast, device, current(), wanted)
+    if not named:
         out.text("no kernel: every result is a view of an argument, or empty")
     rows = []
     for p in ended:

@@ -91,7 +91,7 @@ class Partition:
         elif not self._fits(node, needs):
             self._store(node, needs, "the kernels that use it have no room for it")
         else:
-            self._explain(node, needs, "computed where it is used", "that costs less than memory")
+            self._explain(node, needs, stored="")
             self._fuse(node, needs)
 
     def _is_cheap(self, node: UOp, needs: Needs) -> bool:
@@ -159,17 +159,26 @@ class Partition:
         elif known is not needs:
             self._needs[node] = tuple(dict.fromkeys((*known, *needs)))
 
-    def _explain(self, node: UOp, needs: Needs, what: str, why: str) -> None:
-        """Tell whoever listens what became of a value, in numbers that fusion went by."""
+    def _explain(self, node: UOp, needs: Needs, stored: str) -> None:
+        """Tell whoever listens what became of a value, in numbers that fusion went by.
+
+        `stored`: why it is stored, "" where it is not.
+        """
         if not notes.is_heard():
             return
         n, uses = elements(shape_of(node)), sum(need.evaluations for need in needs)
-        counts = f"; {n} elements, used {uses} times by {len(needs)} readers" if needs else ""
-        notes.note("fuse", node, f"{what}: {why}{counts}")
+        counts = f"; {n} elements, {uses} evaluations for {len(needs)} uses" if uses > n else ""
+        if stored:
+            text = f"stored: {stored}{counts}"
+        elif counts:
+            text = f"computed where it is used: repeating it costs less than memory{counts}"
+        else:
+            text = f"computed where it is used, each of its {n} elements at most once"
+        notes.note("fuse", node, text)
 
     def _store(self, node: UOp, needs: Needs, why: str) -> None:
         """Give the value memory: a kernel of its own, or a further output of one that needs it."""
-        self._explain(node, needs, "stored", why)
+        self._explain(node, needs, stored=why)
         if node.op is Op.CONCAT:
             self._store_parts(node, needs)
             return
