@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -56,6 +58,12 @@ def test_a_language_in_a_few_lines() -> None:
     )
 
 
+def test_a_language_has_parameters() -> None:
+    """What every program needs of a language is asked for when a printer of it is made."""
+    with pytest.raises(TypeError, match="parameters"):
+        CPrinter(program(*copy_loop()))
+
+
 def test_what_a_language_lacks_is_refused() -> None:
     """An op or form the language has no hook for is a LoweringError that names it."""
     b = UOp(Op.BUFFER, F32, (), Buffer(1, (64,)))
@@ -66,6 +74,9 @@ def test_what_a_language_lacks_is_refused() -> None:
     wide = UOp(Op.BROADCAST, F32.vec(4), (const(2.0, F32),))
     with pytest.raises(LoweringError, match="no vectors"):
         Toy(program(wide, at, UOp(Op.STORE, dt.void, (at, wide)))).text()
+    for value, name in ((math.inf, "infinity"), (-math.inf, "infinity"), (math.nan, "NaN")):
+        with pytest.raises(LoweringError, match=f"no {name} of float32"):
+            Toy(program(at, UOp(Op.STORE, dt.void, (at, const(value, F32))))).text()
     missing = UOp(Op.RANGE, I32, (const(4, I32),), Loop(7, "z"))
     at = UOp(Op.INDEX, F32, (b, missing))
     with pytest.raises(LoweringError, match="before it stands"):

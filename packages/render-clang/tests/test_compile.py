@@ -7,6 +7,7 @@ import re
 import shutil
 import stat
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 import test_memory
 from level3 import check, installed
 
-from loopwright_core.errors import CompileError, DeviceError
+from loopwright_core.errors import ArgumentError, CompileError, DeviceError
 from loopwright_render_clang import compilers
 from loopwright_render_clang.compile import compile_c, compile_program
 from loopwright_render_clang.cpu import host
@@ -76,6 +77,32 @@ def test_choice_that_does_not_compile(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("LOOPWRIGHT_CC", str(script(tmp_path / "cc", "echo no >&2; exit 1")))
     with pytest.raises(DeviceError, match="does not compile C: no"):
         compilers.find()
+
+
+def test_a_choice_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LOOPWRIGHT_CC that names a program which never answers is refused by name."""
+    monkeypatch.setenv("LOOPWRIGHT_CC", str(script(tmp_path / "cc", "exec sleep 600")))
+    monkeypatch.setattr(compilers, "_PROBE_TIMEOUT_S", 0.2)
+    with pytest.raises(DeviceError, match=r"does not compile C: no answer within 0\.2 s"):
+        compilers.find()
+
+
+def test_a_compilation_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler that does not finish is ended, and the message names both ways out."""
+    found = replace(compilers.find(), argv=(str(script(tmp_path / "cc", "exec sleep 600")),))
+    monkeypatch.setenv("LOOPWRIGHT_COMPILE_TIMEOUT", "1")
+    with pytest.raises(CompileError, match="not done after 1 s") as caught:
+        compile_c("int f(void) { return 1; }\n", "k", found)
+    assert "LOOPWRIGHT_COMPILE_TIMEOUT" in str(caught.value)
+    assert "LOOPWRIGHT_CC" in str(caught.value)
+
+
+@pytest.mark.parametrize("wanted", ["0", "-1", "soon", "1.5"])
+def test_a_timeout_that_is_none(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LOOPWRIGHT_COMPILE_TIMEOUT that is no number of seconds is refused by name."""
+    monkeypatch.setenv("LOOPWRIGHT_COMPILE_TIMEOUT", wanted)
+    with pytest.raises(ArgumentError, match="LOOPWRIGHT_COMPILE_TIMEOUT"):
+        compile_c("int f(void) { return 1; }\n", "k", compilers.find())
 
 
 def test_choice_with_arguments_and_spaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,14 +10,15 @@ import tempfile
 from pathlib import Path
 from typing import NoReturn
 
-from loopwright_core.errors import CompileError, fail
+from loopwright_core.errors import ArgumentError, CompileError, fail
 from loopwright_core.program.clayout import function_names, scratch_offsets
 from loopwright_core.program.program import Program
 from loopwright_render_clang import compilers
 from loopwright_render_clang.compilers import Compiler
 from loopwright_render_clang.render import memory_element, variable_type
 
-_TIMEOUT_S = 300.0
+# A kernel takes a fraction of a second; this is for the largest ones on slow and busy machines.
+_TIMEOUT_S = 120
 
 
 def entry_names(program: Program) -> tuple[str, ...]:
@@ -58,6 +59,7 @@ def compile_program(source: str, program: Program) -> bytes:
 
 def compile_c(text: str, name: str, compiler: Compiler, extra: tuple[str, ...] = ()) -> bytes:
     """The shared object of any C text. Raises CompileError."""
+    limit_s = timeout_s()
     # Relative names in a folder of its own: whatever TMPDIR holds, the compiler never sees it.
     command = [*compiler.argv, *compiler.flags, *extra, "-o", "kernel.so", "kernel.c", "-lm"]
     try:
@@ -70,7 +72,7 @@ def compile_c(text: str, name: str, compiler: Compiler, extra: tuple[str, ...] =
                 capture_output=True,
                 cwd=folder,
                 env=compilers.environment(),
-                timeout=_TIMEOUT_S,
+                timeout=limit_s,
                 check=False,
             )
             if done.returncode == 0:
@@ -78,10 +80,30 @@ def compile_c(text: str, name: str, compiler: Compiler, extra: tuple[str, ...] =
             message = done.stderr.decode(errors="replace").strip()
             message = message or f"exit status {done.returncode}"
     except subprocess.TimeoutExpired:
-        message = f"not done after {_TIMEOUT_S:.0f} s"
+        message = (
+            f"it was not done after {limit_s} s. Set LOOPWRIGHT_COMPILE_TIMEOUT to more seconds, "
+            "or LOOPWRIGHT_CC to another compiler."
+        )
     except OSError as error:
         message = str(error)
     _refuse(command, message, text, name)
+
+
+def timeout_s() -> int:
+    """Seconds a compiler may take: LOOPWRIGHT_COMPILE_TIMEOUT, else what suffices for any kernel.
+
+    Raises ArgumentError.
+    """
+    wanted = os.environ.get("LOOPWRIGHT_COMPILE_TIMEOUT", "").strip()
+    if not wanted:
+        return _TIMEOUT_S
+    if not wanted.isascii() or not wanted.isdigit() or not 1 <= int(wanted) <= 86400:
+        fail(
+            ArgumentError,
+            f"LOOPWRIGHT_COMPILE_TIMEOUT is {wanted!r}",
+            fix="set it to a number of seconds from 1 to 86400, or unset it",
+        )
+    return int(wanted)
 
 
 def _refuse(command: list[str], message: str, text: str, name: str) -> NoReturn:

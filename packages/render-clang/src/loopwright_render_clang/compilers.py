@@ -36,7 +36,7 @@ _COMMON = (
     "-shared",
     "-w",
 )
-_PROBE_TIMEOUT_S = 60.0
+_PROBE_TIMEOUT_S = 10.0
 
 
 def native() -> str:
@@ -196,6 +196,8 @@ def _ask(argv: tuple[str, ...]) -> tuple[str, str]:
                 timeout=_PROBE_TIMEOUT_S,
                 check=False,
             )
+    except subprocess.TimeoutExpired:
+        return "", f"no answer within {_PROBE_TIMEOUT_S:g} s"
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         return "", str(error)
     text = done.stdout.decode(errors="replace")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from loopwright_core.errors import LoweringError, fail
@@ -13,7 +14,7 @@ from loopwright_core.program.cnames import C_KEYWORDS
 from loopwright_core.program.program import Function, Phase, Program
 
 
-class CLanguage:
+class CLanguage(ABC):
     """Types, literals, functions and vector forms of one language, for one program."""
 
     keywords = C_KEYWORDS
@@ -29,9 +30,9 @@ class CLanguage:
         """Everything before the functions; called after they are printed."""
         return []
 
+    @abstractmethod
     def parameters(self, phase: Phase) -> list[str]:
         """The declarations of the function's parameters, in order."""
-        raise NotImplementedError
 
     def signature(self, name: str, phase: Phase) -> str:
         """The function's head, up to its parameters' closing parenthesis."""
@@ -80,11 +81,11 @@ class CLanguage:
 
     def infinity(self, dtype: DType) -> Expr:
         """Positive infinity."""
-        raise NotImplementedError
+        fail(LoweringError, f"this language has no infinity of {dtype}", where=self.program.name)
 
     def nan(self, dtype: DType) -> Expr:
         """A quiet NaN."""
-        raise NotImplementedError
+        fail(LoweringError, f"this language has no NaN of {dtype}", where=self.program.name)
 
     def math(self, node: UOp, *args: Expr) -> Expr:
         """SQRT, TRUNC, RINT, FMA and other functions a language has, of scalars."""
