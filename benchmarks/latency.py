@@ -1,19 +1,23 @@
-"""How long it takes from an expression to C text, and from the text to a binary.
+"""How long it takes to import, from an expression to C text, to a binary, and to launch it.
 
     uv run python benchmarks/latency.py [--profile NAME]
 
-Medians: processor time of every stage from the array operations to the text, with nothing kept
-from the round before; and elapsed time of the compiler, without the disk cache.
-Exit status 1 where a bound is exceeded.
+Medians: processor time that `import loopwright` adds to `import numpy`, in processes of their
+own in turns; processor time of every stage from the array operations to the text, with nothing
+kept from the round before; elapsed time of the compiler, without the disk cache, and of a launch
+with bound arguments. Exit status 1 where a bound is exceeded.
 """
 
 from __future__ import annotations
 
 import argparse
 import cProfile
+import os
 import pstats
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
@@ -23,8 +27,10 @@ import numpy as np
 import loopwright as lw
 from loopwright_core.pipeline import forget_built
 
+IMPORT_BOUND_MS = 40.0
 TEXT_BOUND_MS = 20.0
 COMPILE_BOUND_MS = 150.0
+LAUNCH_BOUND_US = 20.0
 N = 256
 
 
@@ -95,6 +101,35 @@ def compile_all(make: Callable[[], Any]) -> Callable[[], None]:
     return run
 
 
+def import_times(rounds: int) -> tuple[float, float]:
+    """Milliseconds of `import numpy`, and what `import loopwright` adds, bytecode being there."""
+
+    def taken(module: str) -> float:
+        process = subprocess.Popen([sys.executable, "-c", f"import {module}"], env=environment)
+        usage = os.wait4(process.pid, 0)[2]
+        process.returncode = 0
+        return (usage.ru_utime + usage.ru_stime) * 1e3
+
+    with tempfile.TemporaryDirectory() as folder:
+        environment = dict(os.environ, PYTHONPYCACHEPREFIX=folder, OPENBLAS_NUM_THREADS="1")
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        taken("loopwright")
+        pairs = [(taken("numpy"), taken("loopwright")) for _ in range(rounds)]
+    return statistics.median(a for a, _ in pairs), statistics.median(b - a for a, b in pairs)
+
+
+def launch() -> Callable[[], None]:
+    """A thousand launches of a kernel of one element that is compiled, loaded and bound."""
+    built = text(lambda: operand(1) + operand(1))[0].built
+    run = built.loaded.bind([built.device.allocate(64) for _ in built.program.params], ())
+
+    def launches() -> None:
+        for _ in range(1000):
+            run()
+
+    return launches
+
+
 def profile(make: Callable[[], Any], rounds: int) -> None:
     """Print where the time to the text goes."""
     recorder = cProfile.Profile()
@@ -114,7 +149,11 @@ def main() -> int:
     if arguments.profile:
         profile(EXPRESSIONS[arguments.profile], arguments.rounds)
         return 0
-    is_fine = True
+    numpy_ms, added_ms = import_times(arguments.rounds)
+    launch_us = milliseconds(launch(), 5, time.perf_counter)
+    is_fine = added_ms <= IMPORT_BOUND_MS and launch_us <= LAUNCH_BOUND_US
+    print(f"import ms: numpy {numpy_ms:.1f}, loopwright + {added_ms:.1f} (<= {IMPORT_BOUND_MS:g})")
+    print(f"launch us: {launch_us:.2f} (<= {LAUNCH_BOUND_US:g})")
     print(f"{'':12} text ms (<= {TEXT_BOUND_MS:g})  compile ms (<= {COMPILE_BOUND_MS:g})")
     for name, make in EXPRESSIONS.items():
         to_text = milliseconds(lambda make=make: text(make), arguments.rounds, time.process_time)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import multiprocessing
 import os
 from pathlib import Path
 
 import pytest
 
-from loopwright_core import cache as cache_module
+from loopwright_core import whole
 from loopwright_core.cache import Cache
+from loopwright_core.errors import ArgumentError
 
 
 @pytest.fixture
@@ -162,7 +164,7 @@ def test_failing_system_call(
         monkeypatch.setattr(os, "replace", failing)
     else:
         opener = failing if call == "open" else FullFile
-        monkeypatch.setattr(cache_module, "open", opener, raising=False)
+        monkeypatch.setattr(whole, "open", opener, raising=False)
     assert not cache.put("binary", "k", b"new")
     monkeypatch.undo()
     assert cache.get("binary", "k") == b"old"
@@ -250,6 +252,80 @@ def test_many_processes(cache: Cache) -> None:
         assert pool.starmap(hammer, [(str(cache.root), s) for s in range(4)]) == [0] * 4
     assert len(cache.ls()) == 3
     assert cache.verify() == []
+
+
+def in_one_folder(n: int) -> list[str]:
+    """Keys whose entries lie in one folder."""
+    keys: dict[str, list[str]] = {}
+    for step in range(256 * n * n):
+        key = str(step)
+        found = keys.setdefault(hashlib.sha256(key.encode()).hexdigest()[:2], [])
+        found.append(key)
+        if len(found) == n:
+            return found
+    raise AssertionError("hashes do not spread")
+
+
+def test_what_was_not_used_for_longest_goes(tmp_path: Path) -> None:
+    """Beyond the limit the entry goes that was neither written nor read for longest."""
+    cache = Cache(tmp_path, 256 * 3 * 1100)  # three entries of 1000 bytes a folder
+    keys = in_one_folder(4)
+    for age, key in enumerate(keys[:3]):
+        cache.put("binary", key, bytes(1000))
+        path = cache._path("binary", hashlib.sha256(key.encode()).hexdigest())
+        os.utime(path, (100 + age, 100 + age))
+    assert cache.get("binary", keys[0]) is not None
+    cache.put("text", keys[3], bytes(1000))
+    kept = [cache.get("text" if k == keys[3] else "binary", k) is not None for k in keys]
+    assert kept == [True, False, True, True]
+
+
+def test_an_entry_larger_than_its_share_stays(tmp_path: Path) -> None:
+    """What was written last is there, whatever its size; it goes with the next one."""
+    cache = Cache(tmp_path, 256 * 1000)
+    first, second = in_one_folder(2)
+    assert cache.put("binary", first, bytes(5000))
+    assert cache.get("binary", first) == bytes(5000)
+    cache.put("binary", second, bytes(10))
+    assert [e.n_bytes for e in cache.ls()] == [10]
+
+
+def test_a_limit_of_nothing_keeps_nothing(tmp_path: Path) -> None:
+    """LOOPWRIGHT_CACHE_MIB 0 writes no file."""
+    cache = Cache(tmp_path / "cache", 0)
+    assert not cache.put("binary", "k", b"data")
+    assert not cache.root.exists()
+
+
+@pytest.mark.parametrize("wanted", ["-1", "much", "1.5"])
+def test_limits_from_the_environment(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LOOPWRIGHT_CACHE_MIB decides; nonsense in it is refused by name."""
+    monkeypatch.setenv("LOOPWRIGHT_CACHE_MIB", "3")
+    assert Cache().limit_bytes == 3 << 20
+    monkeypatch.setenv("LOOPWRIGHT_CACHE_MIB", wanted)
+    with pytest.raises(ArgumentError, match="LOOPWRIGHT_CACHE_MIB"):
+        Cache()
+
+
+def fill(root: str, seed: int) -> int:
+    """Write many keys and read others' in a small cache; how many reads gave a wrong value."""
+    cache, n_wrong = Cache(root, 256 * 3000), 0
+    for step in range(150):
+        key = f"{seed} {step}"
+        cache.put("binary", key, key.encode() * 100)
+        other = f"{(seed + 1) % 8} {step // 2}"
+        n_wrong += cache.get("binary", other) not in (None, other.encode() * 100)
+    return n_wrong
+
+
+def test_a_small_cache_of_many_processes(tmp_path: Path) -> None:
+    """Processes that push out each other's entries read whole ones, and the limit holds."""
+    with multiprocessing.get_context("fork").Pool(8) as pool:
+        assert pool.starmap(fill, [(str(tmp_path), seed) for seed in range(8)]) == [0] * 8
+    entries = Cache(tmp_path).ls()
+    assert 256 < len(entries) < 8 * 150
+    assert sum(e.path.stat().st_size for e in entries) <= 256 * 3000
+    assert Cache(tmp_path).verify() == []
 
 
 def test_default_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from loopwright_core.cache import Cache
 from loopwright_core.errors import ArgumentError, fail
+from loopwright_core.whole import write_whole
 
 FORMAT = 1
 _SUFFIX = ".json"
@@ -114,21 +112,11 @@ def _read(path: Path) -> Result | None:
 
 
 def _write(path: Path, document: Any) -> bool:
-    """Atomic: readers see the old file or the new one, whoever else writes."""
-    partial = path.with_name(f".partial-{os.getpid()}-{secrets.token_hex(8)}")
     try:
-        with open(partial, "x", encoding="utf-8", newline="\n") as file:
-            json.dump(document, file, indent=1, sort_keys=True, ensure_ascii=False)
-            file.write("\n")
-        os.replace(partial, path)
+        text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)
+        write_whole(path, f"{text}\n".encode())
     except (OSError, ValueError):
-        with suppress(OSError):
-            partial.unlink()
         return False
-    except BaseException:  # Ctrl-C leaves no half-written file
-        with suppress(OSError):
-            partial.unlink()
-        raise
     return True
 
 

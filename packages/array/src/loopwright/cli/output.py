@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from loopwright_core.errors import ArgumentError, fail
+from loopwright_core.whole import write_whole
 
 Rows = Sequence[Sequence[str]]
 
@@ -83,25 +82,10 @@ class Output:
 
 def write_file(path: str | Path, text: str) -> None:
     """Write a file whole or not at all. Raises ArgumentError where the place does not allow it."""
-    target = Path(path)
-    partial = ""
     try:
-        number, partial = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with open(number, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(partial, 0o666 & ~mask)
-        os.replace(partial, target)
-        partial = ""
+        write_whole(Path(path), text.encode())
     except OSError as error:
-        fail(
-            ArgumentError, f"cannot write {target}: {error.strerror or error}", fix="choose another"
-        )
-    finally:
-        if partial:
-            with suppress(OSError):
-                os.unlink(partial)
+        fail(ArgumentError, f"cannot write {path}: {error.strerror or error}", fix="choose another")
 
 
 def seconds(value: float) -> str:

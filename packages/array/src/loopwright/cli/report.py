@@ -24,6 +24,7 @@ _SWITCHES = (
     "LOOPWRIGHT_CC",
     "LOOPWRIGHT_COMPILE_TIMEOUT",
     "LOOPWRIGHT_CACHE_DIR",
+    "LOOPWRIGHT_CACHE_MIB",
     "LOOPWRIGHT_CHECK",
     "LOOPWRIGHT_PLUGINS",
     "LOOPWRIGHT_TRACE_PLUGINS",
@@ -121,28 +122,30 @@ def report_health(out: Output) -> bool:
 
 
 def report_cache(out: Output) -> bool:
-    """The entries, newest first."""
+    """The entries, those used last first."""
     cache = Cache()
-    entries = sorted(cache.ls(), key=lambda e: -e.modified_s)
+    entries = sorted(cache.ls(), key=lambda e: -e.used_s)
     out.table(
-        ["kind", "entry", "size", "changed"],
+        ["kind", "entry", "size", "last used"],
         [
             [
                 e.kind,
                 e.digest[:16],
                 size(e.n_bytes),
-                time.strftime("%Y-%m-%d %H:%M", time.localtime(e.modified_s)),
+                time.strftime("%Y-%m-%d %H:%M", time.localtime(e.used_s)),
             ]
             for e in entries
         ],
     )
     total = sum(e.n_bytes for e in entries)
-    out.text(f"{len(entries)} entries, {size(total)} in {cache.root}")
+    limit = size(cache.limit_bytes)
+    out.text(f"{len(entries)} entries, {size(total)} of at most {limit} in {cache.root}")
     out.document(
         {
             "root": str(cache.root),
+            "limit_bytes": cache.limit_bytes,
             "entries": [
-                {"kind": e.kind, "digest": e.digest, "bytes": e.n_bytes, "modified_s": e.modified_s}
+                {"kind": e.kind, "digest": e.digest, "bytes": e.n_bytes, "used_s": e.used_s}
                 for e in entries
             ],
         }
