@@ -38,7 +38,10 @@ def tune(
         if made is not None:
             _report_replay(made, kept)
             return made
-    found = Search(kernel, device, options.beam, options.budget_s, executor).run()
+    search = Search(kernel, device, options.beam, options.budget_s, executor, options=options)
+    found = search.run()
+    if not found.best_s:  # nothing ran: nothing to keep
+        return found.kernel
     opts = tuple(map(str, found.kernel.schedule.opts))
     database.put(Result(key, kernel.name, opts, found.best_s, found.start_s))
     return found.kernel

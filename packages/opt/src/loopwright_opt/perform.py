@@ -7,12 +7,15 @@ import pickle
 import resource
 import struct
 import sys
+from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from loopwright_core import pipeline
 from loopwright_core.errors import LoopwrightError
+from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.plugin.loader import registry
+from loopwright_core.program.program import Program
 from loopwright_core.trial import run_trial
 from loopwright_opt import portable
 from loopwright_opt.apply import apply_all
@@ -46,14 +49,12 @@ def perform(task: Task) -> Outcome:
         device = registry().device(task.device)
         if device.target.key != task.target:
             return Outcome(f"the device {task.device!r} is another one here")
-        kernel = portable.load(task.kernel)
-        kernel = apply_all(kernel, parse(task.opts), device.target)
-        program = pipeline.lower(kernel, device.target)
+        program = _lowered(task.kernel, task.opts, task.device)
         if sum(len(p.uops) for p in program.phases) > task.max_ops:
             return Outcome(f"more than {task.max_ops} operations")
         if task.binary is None:
             return Outcome(binary=device.compile(pipeline.render(program, device), program))
-        loaded = device.load(task.binary, program)
+        loaded = _loaded(task.kernel, task.opts, task.device, task.binary)
         expected = Path(task.expected) if task.expected else None
         tried = run_trial(device, loaded, program, task.seed, expected, task.best_s, task.timed_s)
         return Outcome(tried) if isinstance(tried, str) else Outcome(times=tried)
@@ -63,6 +64,23 @@ def perform(task: Task) -> Outcome:
         return Outcome(f"{type(error).__name__}: {str(error).splitlines()[0]}")
     except Exception as error:  # a plugin's own failure costs this candidate only
         return Outcome(f"{type(error).__name__}: {error}")
+
+
+# A candidate that is timed in turns with another one comes again and again.
+@lru_cache(maxsize=8)
+def _lowered(data: bytes, opts: tuple[str, ...], name: str) -> Program:
+    target = registry().device(name).target
+    return pipeline.lower(apply_all(_kernel(data), parse(opts), target), target)
+
+
+@lru_cache(maxsize=8)
+def _loaded(data: bytes, opts: tuple[str, ...], name: str, binary: bytes) -> Any:
+    return registry().device(name).load(binary, _lowered(data, opts, name))
+
+
+@lru_cache(maxsize=1)
+def _kernel(data: bytes) -> Kernel:
+    return portable.load(data)
 
 
 def _limit_memory(n_bytes: int) -> None:

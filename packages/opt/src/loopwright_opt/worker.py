@@ -94,21 +94,32 @@ class Worker:
     ) -> None:
         self.close()
 
-    def perform(self, task: Task, limit_s: float) -> Outcome:
-        """The outcome of a task, at the latest when the limit has passed."""
+    def start(self) -> None:
+        """Start the process, if it does not run, without waiting for it."""
+        self._started()
+
+    def perform(self, task: Task, limit_s: float, end: float = float("inf")) -> Outcome:
+        """The outcome of a task, at the latest when the limit has passed or at `end` (monotonic).
+
+        A process that is still starting is no part of the limit.
+        """
+        if end <= time.monotonic():
+            return Outcome("no time is left")
         process = self._started()
         done = False
         try:
             try:
-                if not self._is_ready:  # importing is no part of any task
-                    self._is_ready = _receive(process, time.monotonic() + _START_S) == b""
+                if not self._is_ready:
+                    ready = min(end, time.monotonic() + _START_S)
+                    self._is_ready = _receive(process, ready) == b""
                     if not self._is_ready:
                         return Outcome(_how_it_ended(process))
+                limit_s = min(limit_s, end - time.monotonic())
                 deadline = time.monotonic() + limit_s
                 _send(process, pickle.dumps(task), deadline)
                 data = _receive(process, deadline)
             except TimeoutError:
-                return Outcome(f"no answer within {limit_s:.1f} s")
+                return Outcome(f"no answer within {max(limit_s, 0.0):.1f} s")
             except OSError:
                 data = None
             if data is None:

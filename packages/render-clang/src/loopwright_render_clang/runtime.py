@@ -109,7 +109,7 @@ _scratch = Scratch()
 class Loaded:
     """A kernel in this process. Keeps the library open for good: unloading gains nothing."""
 
-    __slots__ = ("_entries", "_n_buffers", "_n_variables", "_needs_pool", "_stride", "_total")
+    __slots__ = ("_entries", "_n_buffers", "_n_variables", "_stride", "_total", "has_threads")
 
     def __init__(self, binary: bytes, program: Program) -> None:
         library = open_library(binary)
@@ -119,7 +119,7 @@ class Loaded:
             function.restype = None
             pointer = ctypes.cast(function, ctypes.c_void_p)
             self._entries.append((function, pointer, phase.threads))
-        self._needs_pool = any(phase.threads > 1 for phase in program.phases)
+        self.has_threads = any(phase.threads > 1 for phase in program.phases)
         self._n_buffers, self._n_variables = len(program.params), len(program.variables)
         self._stride = scratch_bytes(program)
         self._total = self._stride * max((p.threads for p in program.phases), default=1)
@@ -147,7 +147,7 @@ class Bound:
         self._variables = (
             (ctypes.c_longlong * len(variables))(*variables) if variables else _NO_VARIABLES
         )
-        self._run: Any = pool().loopwright_pool_run if loaded._needs_pool else None
+        self._run: Any = pool().loopwright_pool_run if loaded.has_threads else None
 
     def __call__(self) -> None:
         loaded, pointers, variables = self._loaded, self._pointers, self._variables

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import combinations
 
 from loopwright_core.errors import LoopwrightError, OptError, PluginError, fail
 from loopwright_core.kernel.kernel import Kernel
@@ -34,11 +35,15 @@ _log = logging.getLogger("loopwright.opt")
 
 @dataclass(frozen=True)
 class Proposal:
-    """A scheduled kernel, the strategy that made it, and one sentence for each decision."""
+    """A scheduled kernel, the strategy that made it, and one sentence for each decision.
+
+    `settings`: the parameters that were not left at their defaults.
+    """
 
     kernel: Kernel
     strategy: str
     why: tuple[str, ...]
+    settings: Mapping[str, int] = field(default_factory=dict)
 
 
 def _on_cpu(draft: Draft) -> bool:
@@ -109,19 +114,23 @@ def proposals(kernel: Kernel, target: Target, options: Options | None = None) ->
 
 
 def variations(
-    kernel: Kernel, target: Target, options: Options | None = None
+    kernel: Kernel, target: Target, options: Options, base: Proposal, pairs: bool = False
 ) -> Iterator[Proposal]:
-    """The proposals of every strategy with one of its parameters at another value."""
-    options = options or Options()
-    for each in strategies():
-        if _made(each, kernel, target, options, {}) is None:
-            continue
-        for p in each.parameters:
-            for value in p.choices:
-                if value != p.default:
-                    found = _made(each, kernel, target, options, {p.name: value})
-                    if found is not None:
-                        yield found
+    """A strategy's proposals with one parameter (or two as well) at another value than `base` has."""
+    each = next(s for s in strategies() if s.name == base.strategy)
+    moves = [
+        (p.name, value)
+        for p in each.parameters
+        for value in p.choices
+        if value != base.settings.get(p.name, p.default)
+    ]
+    changes = [[move] for move in moves]
+    if pairs:
+        changes += [[a, b] for a, b in combinations(moves, 2) if a[0] != b[0]]
+    for change in changes:
+        found = _made(each, kernel, target, options, {**base.settings, **dict(change)})
+        if found is not None:
+            yield found
 
 
 def _made(
@@ -133,7 +142,8 @@ def _made(
         found = each.suggest(kernel, target, options, values)
         if found is None:
             return None
-        return Proposal(apply_all(kernel, found.opts, target), each.name, found.why)
+        made = apply_all(kernel, found.opts, target)
+        return Proposal(made, each.name, found.why, settings)
     except OptError as error:
         _log.info("%s: strategy %s: %s", kernel.name, each.name, error)
         return None
