@@ -161,8 +161,10 @@ def test_proposals(name: str) -> None:
         assert apply_all(kernel, parse(show(made.kernel.schedule.opts)), target) == made.kernel
         assert bool(made.why) == bool(made.kernel.schedule.opts)
     assert propose(kernel, V3) == proposals(kernel, V3)[0]
-    for made in variations(kernel, V3):
-        assert apply_all(kernel, made.kernel.schedule.opts, V3) == made.kernel
+    for base in proposals(kernel, V3):
+        for made in variations(kernel, V3, Options(), base):
+            assert apply_all(kernel, made.kernel.schedule.opts, V3) == made.kernel
+            assert len(made.settings) == 1
 
 
 def test_ours_are_registered() -> None:

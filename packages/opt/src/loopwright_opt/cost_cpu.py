@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import log2, prod
 
-from loopwright_core.ir.uop import Variable
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Stage
 from loopwright_core.plugin.target import Target
 from loopwright_opt.axes import inside
 from loopwright_opt.traffic import Walk, traffic
-from loopwright_opt.work import Touch, Work, works_of
+from loopwright_opt.work import Touch, Work, placed, size_of, works_of
 
 # What one cycle can do.
 _ARITHMETIC = 2.0
@@ -64,7 +63,7 @@ class _Level:
 
 @dataclass
 class _Nest:
-    """The loops of one statement. `trips`: steps taken on average, of a ragged loop no whole number.
+    """The loops of one statement. `trips`: steps on average, of a ragged loop no whole number.
 
     `copies`: per dim, of UPCAST and UNROLL; `lanes`: (dim, count) or ("", 1); `pieces`: registers
     of one value with lanes.
@@ -118,7 +117,7 @@ def _statement(
     walks = []
     names = [a.name for a in nest.loops]
     for touch in work.touches:
-        made, strides = _placed(touch, staged.get(touch.name), kernel)
+        made, strides = placed(touch, staged.get(touch.name), kernel)
         _issue(made, strides, nest)
         walk = _walk(made, strides, nest, kernel)
         walks.append(replace(walk, twin_depth=_twin(walk, names, earlier)))
@@ -175,33 +174,6 @@ def _trip(axis: Axis, kernel: Kernel, lanes: tuple[str, int]) -> tuple[float, in
             return float(size), size
         return min(float(size), max(1.0, extent / axis.stride)), size
     return min(float(size), max(1.0, extent / axis.stride)), size
-
-
-def _placed(touch: Touch, stage: Stage | None, kernel: Kernel) -> tuple[Touch, dict[str, int]]:
-    """(the access where it reads from, its elements per step of each axis by name)."""
-    axes = kernel.schedule.axes
-    if stage is None:
-        own = touch.strides()
-        return touch, {a.name: own.get(a.dim, 0) * a.stride for a in axes}
-    within = inside(kernel.schedule, stage.at, touch.dims)
-    strides: dict[str, int] = {}
-    if stage.mode == "panel":
-        step = 1
-        by_name = {a.name: a for a in within}
-        for name in reversed(stage.layout or [a.name for a in within]):
-            strides[name] = step
-            step *= size_of(by_name[name])
-    else:
-        reach = [
-            1 + sum(abs(k.get(a.dim, 0)) * a.stride * (size_of(a) - 1) for a in within)
-            for k in touch.form
-        ]
-        own = touch.strides(tuple([prod(reach[n + 1 :]) for n in range(len(reach))]))
-        step = prod(reach)
-        strides = {a.name: own.get(a.dim, 0) * a.stride for a in within}
-    total = step * touch.itemsize
-    packed = replace(touch, slot=-100 - touch.slot, total_bytes=total, conditions=())
-    return packed, strides
 
 
 def _issue(touch: Touch, strides: dict[str, int], nest: _Nest) -> None:
@@ -284,7 +256,7 @@ def _reduce(work: Work, nest: _Nest, target: Target, walks: list[Walk], kernel: 
         opened.loads += sums
         opened.stores += sums
         if work.output is not None:
-            made, strides = _placed(work.output, None, kernel)
+            made, strides = placed(work.output, None, kernel)
             walks.append(_walk(made, strides, nest, kernel))
     # What a step reads for all sums: the fewer of two operands wait in registers.
     loads = sorted(nest.count(t.dims) for t in work.touches if not t.is_store)
@@ -330,7 +302,7 @@ def _copy(stage: Stage, kernel: Kernel, target: Target) -> float:
             outer.append(a)
         if a.name == stage.at:
             break
-    packed, held = _placed(touch, stage, kernel)
+    packed, held = placed(touch, stage, kernel)
     own = touch.strides()
     inner = [by_name[n] for n in names]
     if stage.mode == "halo":
@@ -389,8 +361,3 @@ def _staged(stage: Stage, kernel: Kernel) -> tuple[Touch | None, frozenset[str]]
             if touch.name == stage.access:
                 found, dims = touch, dims | work.dims
     return found, dims
-
-
-def size_of(axis: Axis) -> int:
-    """An axis's steps, the most where they are symbolic."""
-    return axis.size.hi if isinstance(axis.size, Variable) else axis.size

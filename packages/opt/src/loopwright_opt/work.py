@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from weakref import WeakKeyDictionary
 
@@ -10,7 +10,10 @@ from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import ELEMENTWISE, Op
 from loopwright_core.ir.uop import UOp, Variable, toposort
 from loopwright_core.kernel.access import Access, dims_below
+from loopwright_core.kernel.dims import Axis
 from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.schedule import Stage
+from loopwright_opt.axes import inside
 from loopwright_opt.facts import Facts, facts_of
 
 # What an op costs next to an addition: instructions of a sequence, or the time of a slow one.
@@ -198,3 +201,35 @@ def _kept_touch(kernel: Kernel, facts: Facts, value: UOp, n: int) -> Touch:
         (),
         frozenset(d.name for d in dims),
     )
+
+
+def placed(touch: Touch, stage: Stage | None, kernel: Kernel) -> tuple[Touch, dict[str, int]]:
+    """(the access where it reads from, its elements per step of each axis by name)."""
+    axes = kernel.schedule.axes
+    if stage is None:
+        own = touch.strides()
+        return touch, {a.name: own.get(a.dim, 0) * a.stride for a in axes}
+    within = inside(kernel.schedule, stage.at, touch.dims)
+    strides: dict[str, int] = {}
+    if stage.mode == "panel":
+        step = 1
+        by_name = {a.name: a for a in within}
+        for name in reversed(stage.layout or [a.name for a in within]):
+            strides[name] = step
+            step *= size_of(by_name[name])
+    else:
+        reach = [
+            1 + sum(abs(k.get(a.dim, 0)) * a.stride * (size_of(a) - 1) for a in within)
+            for k in touch.form
+        ]
+        own = touch.strides(tuple([prod(reach[n + 1 :]) for n in range(len(reach))]))
+        step = prod(reach)
+        strides = {a.name: own.get(a.dim, 0) * a.stride for a in within}
+    total = step * touch.itemsize
+    packed = replace(touch, slot=-100 - touch.slot, total_bytes=total, conditions=())
+    return packed, strides
+
+
+def size_of(axis: Axis) -> int:
+    """An axis's steps, the most where they are symbolic."""
+    return axis.size.hi if isinstance(axis.size, Variable) else axis.size

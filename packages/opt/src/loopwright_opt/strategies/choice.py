@@ -116,7 +116,7 @@ def proposals(kernel: Kernel, target: Target, options: Options | None = None) ->
 def variations(
     kernel: Kernel, target: Target, options: Options, base: Proposal, pairs: bool = False
 ) -> Iterator[Proposal]:
-    """A strategy's proposals with one parameter (or two as well) at another value than `base` has."""
+    """What made `base` with one parameter, or two as well, at another value than there."""
     each = next(s for s in strategies() if s.name == base.strategy)
     moves = [
         (p.name, value)
