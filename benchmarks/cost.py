@@ -43,8 +43,8 @@ from loopwright_core.plugin.loader import registry  # noqa: E402
 from loopwright_opt import portable  # noqa: E402
 from loopwright_opt.actions import moves  # noqa: E402
 from loopwright_opt.apply import apply, apply_all  # noqa: E402
+from loopwright_opt.comparison import correlate  # noqa: E402
 from loopwright_opt.cost import predict  # noqa: E402
-from loopwright_opt.search import correlate  # noqa: E402
 from loopwright_opt.strategies.choice import propose, strategies  # noqa: E402
 from loopwright_opt.text import parse  # noqa: E402
 from loopwright_opt.worker import Task, Worker  # noqa: E402

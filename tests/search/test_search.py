@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import bodies
 import pytest
@@ -18,7 +20,9 @@ from loopwright_core.progress import Progress, listening
 from loopwright_core.tuning import TuningDatabase
 from loopwright_opt.apply import apply_all
 from loopwright_opt.beam import tune
-from loopwright_opt.search import Search, correlate
+from loopwright_opt.comparison import correlate
+from loopwright_opt.search import Search
+from loopwright_opt.strategies.choice import propose
 from loopwright_opt.text import parse
 
 
@@ -49,18 +53,47 @@ def test_a_search_is_no_slower_than_it_began(cpu: Device) -> None:
 
 
 def test_a_search_ends_with_its_budget(cpu: Device) -> None:
-    """A search that could go on says that its budget has ended."""
+    """A search that could go on says that its budget has ended, whatever runs then."""
     found = Search(bodies.matmul(96, 96, 96), cpu, beam=2, budget_s=1.5).run()
     assert found.done == "the budget has ended"
+
+
+def test_a_budget_too_short_for_a_run_gives_what_strategies_give(
+    cpu: Device, tmp_path: Path
+) -> None:
+    """Where no candidate runs in time the kernel is scheduled as without a search; none is kept."""
+    database = TuningDatabase(tmp_path)
+    options = Options(schedule="beam", budget_s=0.01)
+    kernel = bodies.matmul(96, 96, 96)
+    made = tune(kernel, cpu.target, options, database=database)
+    assert made == propose(kernel, cpu.target, options).kernel
+    assert database.ls() == []
+
+
+def test_slow_compilers_do_not_prolong_a_search(cpu: Device) -> None:
+    """No task gets more time than is left, that of a carrying executor included."""
+    seen: list[float] = []
+
+    class Slow(ThreadPoolExecutor):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+            seen.append(time.monotonic())
+            return super().submit(time.sleep, 3.0)
+
+    with Slow(1) as pool:
+        found = Search(bodies.add(1 << 12), cpu, budget_s=1.0, executor=pool).run()
+        ended = time.monotonic()
+    assert found.done == "the budget has ended"
+    assert ended < seen[0] + 3.0  # it did not wait for the first compile
 
 
 def test_the_database_replays_the_winner(cpu: Device, tmp_path: Path) -> None:
     """A second call searches no more and gives the same steps; another listener is told."""
     database = TuningDatabase(tmp_path)
-    options = Options(schedule="beam", beam=2, budget_s=1.5)
+    options = Options(schedule="beam", beam=2, budget_s=60.0)
     told: list[Progress] = []
     kernel = bodies.softmax()
-    first = tune(kernel, cpu.target, options, database=database)
+    with listening(until(4)):
+        first = tune(kernel, cpu.target, options, database=database)
     with listening(told.append):
         again = tune(kernel, cpu.target, options, database=database)
     assert again.schedule == first.schedule
@@ -99,8 +132,14 @@ def test_a_device_that_does_not_run_here_is_refused() -> None:
 def test_progress_counts_up(cpu: Device) -> None:
     """Numbers of a search's reports never fall, and the last one says why it ended."""
     told: list[Progress] = []
-    with listening(told.append):
-        Search(bodies.add(1 << 14), cpu, beam=1, budget_s=1.5).run()
+    stop = until(6)
+
+    def listen(progress: Progress) -> None:
+        told.append(progress)
+        stop(progress)
+
+    with listening(listen):
+        Search(bodies.add(1 << 14), cpu, beam=1, budget_s=60.0).run()
     for before, after in pairwise(told):
         assert before.n_ranked <= after.n_ranked
         assert before.n_timed <= after.n_timed

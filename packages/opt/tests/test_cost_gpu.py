@@ -52,7 +52,7 @@ def cost(kernel: bodies.Kernel, target: Target, *steps: str) -> float:
             id="a group reads side by side",
         ),
         pytest.param(
-            bodies.column_sums(4096, 4096),
+            bodies.column_sums(1024, 1 << 16),
             ["LOCAL i 64"],
             ["GROUP k 64"],
             id="a group along columns reads far apart",

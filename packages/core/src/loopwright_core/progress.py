@@ -12,6 +12,8 @@ from dataclasses import dataclass
 class Progress:
     """Where a search stands. Units: best_s and start_s seconds of one launch, left_s seconds.
 
+    `best_s` is 0 where the budget ended before anything ran.
+
     `n_ranked`: candidates the cost model has priced, `n_timed` and `n_failed` those that ran and
     those that did not. `flops` and `bytes`: of one launch, by counting.
     `done`: one sentence on why the search ended, "" while it runs. `correlation`: of predicted

@@ -23,13 +23,13 @@ from loopwright_opt.work import Touch, Work, placed, size_of, works_of
 _ARITHMETIC = 2.0
 _LOADS = 2.0
 _STORES = 1.0
-_ISSUED = 5.0
+_ISSUED = 3.0
 # Instructions in flight: shorter chains of sums overlap with the next ones.
-_WINDOW = 200.0
+_WINDOW = 270.0
 # Cycles of a loop that ends, guessed wrong or right.
-_LEFT, _LEFT_SHORT, _SHORT = 14.0, 3.0, 12
+_LEFT, _LEFT_SHORT, _SHORT = 6.0, 1.0, 12
 # Instructions of one lane of a gather besides its load, of a condition.
-_LANE, _CONDITION = 1.0, 2.0
+_LANE, _CONDITION = 0.7, 0.6
 # Memory and arithmetic hide behind each other for the most part.
 _HIDDEN = 0.7
 # Instructions in the text of one leaf that the decoder still holds.
@@ -330,7 +330,8 @@ def _copy(stage: Stage, kernel: Kernel, target: Target) -> float:
         ),
     ]
     n = prod(trips) / max(lanes, 1)
-    # What is written out is copied without a loop of its own.
+    if inner and all(a.kind.is_expanded for a in inner):  # values that stay in registers
+        return traffic(walks[:1], sizes, trips, target.caches)
     looped = [t for t, a in zip(trips, loops, strict=True) if not a.kind.is_expanded]
     core = n * (1.5 if lanes > 1 else 1.2) + prod(looped[:-1]) * _LEFT_SHORT
     memory = traffic(walks, sizes, trips, target.caches)

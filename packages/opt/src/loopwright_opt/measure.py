@@ -148,7 +148,9 @@ class Bench:
             outcome = _outcome(future) if future.done() else None
             if outcome is None:
                 future.cancel()
-                outcome = Outcome(ENDED if self.left() <= 0 else "the executor gave no answer")
+                outcome = Outcome("the executor gave no answer")
+            if outcome.problem and self.left() <= 0:
+                outcome = Outcome(ENDED)
             c.problem, c.binary = outcome.problem, outcome.binary
             if c.binary is not None:
                 digest = hashlib.sha256(c.binary).digest()
@@ -185,7 +187,7 @@ class Bench:
         outcome = self._timer.perform(task, limit, self.end)
         if not outcome.problem and best_s:  # the unoptimized kernel's own runs set no example
             self.trial_s.append(time.monotonic() - begin)
-        return outcome if self.left() > 0 or outcome.times else Outcome(ENDED)
+        return Outcome(ENDED) if outcome.problem and self.left() <= 0 else outcome
 
     def _task(
         self, candidate: Candidate, seed: int = 0, best_s: float = 0.0, timed_s: float = TIMED_S

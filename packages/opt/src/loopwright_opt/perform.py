@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import pickle
 import resource
+import signal
 import struct
-import sys
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from loopwright_core import pipeline
 from loopwright_core.errors import LoopwrightError
@@ -26,20 +27,48 @@ _LENGTH = struct.Struct("<Q")
 
 
 def serve() -> None:
-    """Answer tasks until standard input ends."""
+    """Answer tasks until standard input ends.
+
+    The tasks are done by a fork of this process. When it crashes this one answers for it and forks
+    again, which is faster than a start.
+    """
     # Whatever else prints must not end up among the answers.
-    answers = os.fdopen(os.dup(1), "wb")
+    answers = os.dup(1)
     os.dup2(2, 1)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     registry()
-    answers.write(_LENGTH.pack(0))
-    answers.flush()
-    tasks = sys.stdin.buffer
-    while (data := _take(tasks)) is not None:
+    os.write(answers, _LENGTH.pack(0))
+    is_busy = mmap.mmap(-1, 1)  # shared with the forks
+    while True:
+        child = os.fork()
+        if not child:
+            _work(answers, is_busy)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if os.waitstatus_to_exitcode(status) == 0:
+            return
+        if is_busy[0]:
+            _answer(answers, Outcome(_ended(os.waitstatus_to_exitcode(status))))
+        is_busy[0] = 0
+
+
+def _work(answers: int, is_busy: mmap.mmap) -> None:
+    while (data := _take()) is not None:
+        is_busy[0] = 1
         outcome = perform(pickle.loads(data))
-        answer = pickle.dumps(outcome)
-        answers.write(_LENGTH.pack(len(answer)) + answer)
-        answers.flush()
+        is_busy[0] = 0
+        _answer(answers, outcome)
+
+
+def _answer(answers: int, outcome: Outcome) -> None:
+    data = pickle.dumps(outcome)
+    left = memoryview(_LENGTH.pack(len(data)) + data)
+    while left:
+        left = left[os.write(answers, left) :]
+
+
+def _ended(code: int) -> str:
+    return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
 
 
 def perform(task: Task) -> Outcome:
@@ -102,9 +131,17 @@ def _limit_memory(n_bytes: int) -> None:
 _base: int | None = None
 
 
-def _take(source: BinaryIO) -> bytes | None:
-    head = source.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        return None
-    data = source.read(_LENGTH.unpack(head)[0])
-    return data if len(data) == _LENGTH.unpack(head)[0] else None
+def _take() -> bytes | None:
+    """The next task, read without looking ahead: a crash must not lose what follows."""
+    head = _read(_LENGTH.size)
+    return None if head is None else _read(_LENGTH.unpack(head)[0])
+
+
+def _read(n: int) -> bytes | None:
+    found = bytearray()
+    while len(found) < n:
+        part = os.read(0, n - len(found))
+        if not part:
+            return None
+        found += part
+    return bytes(found)

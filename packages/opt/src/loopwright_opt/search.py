@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from math import log
@@ -20,6 +20,7 @@ from loopwright_core.plugin.loader import registry
 from loopwright_core.plugin.target import Target
 from loopwright_core.progress import Progress, report
 from loopwright_opt.actions import neighbours
+from loopwright_opt.comparison import correlate, is_faster
 from loopwright_opt.cost import predict
 from loopwright_opt.facts import facts_of
 from loopwright_opt.measure import ENDED, Bench, Candidate, Pace
@@ -129,15 +130,17 @@ class Search:
         first = [c for p in made if (c := self._candidate(p.kernel, p)) is not None]
         more = [c for k in self.starts if (c := self._candidate(k)) is not None]
         self._bench.compile([plain, *first, *more])
-        self._reference(plain)
+        if not self._reference(plain):
+            return
         for c in (*first, *more):
             self._try(c)
             if c is first[0] and c.times:  # what the kernel would get without a search
                 self._start = c
         self._measure_pace()
 
-    def _reference(self, plain: Candidate) -> None:
-        """Its results on two sets of numbers are what all others are compared with."""
+    def _reference(self, plain: Candidate) -> bool:
+        """Its results on two sets of numbers are what all others are compared with: are they there
+        in time?"""
         if plain.binary is not None:
             # it may be very slow, and nothing hangs on its exact time
             outcome = self._bench.attempt(plain, timed_s=0.0)
@@ -147,16 +150,18 @@ class Search:
         if plain.problem and plain.problem != ENDED:
             what = f"the unoptimized kernel {self.kernel.name} does not run: {plain.problem}"
             fail(OptError, what, fix='Use schedule="heuristic", or a larger budget_s')
-        if plain.times:
-            plain.steady_s = plain.best_s
-            self._timed.append(plain)
-            self._start = plain
-            self._report()
+        if plain.problem:
+            return False
+        plain.steady_s = plain.best_s
+        self._timed.append(plain)
+        self._start = plain
+        self._report()
+        return True
 
     def _improve(self) -> str:
         """Steps from the best; why they ended."""
         without_gain = 0
-        while self._left() > 0:
+        while self._timed and self._left() > 0:
             self._step += 1
             entries = self._entries()
             before = entries[0].steady_s
@@ -295,6 +300,7 @@ class Search:
         """The budget was too short for a single run: what the strategies say, as ever."""
         made = proposals(self.kernel, self.device.target, self.options)
         kernel = made[0].kernel if made else self.kernel
+        self._tell(kernel, 0.0, 0.0, done)
         failed = self._n_failed
         return Found(kernel, 0.0, 0.0, self._n_ranked, 0, failed, 0.0, done, dict(self._problems))
 
@@ -314,7 +320,12 @@ class Search:
         self, done: str = "", winner: Candidate | None = None, correlation: float = 0.0
     ) -> None:
         best = winner or min(self._timed, key=lambda c: c.steady_s)
-        assert self._start is not None
+        start_s = self._start.best_s if self._start is not None else best.best_s
+        self._tell(best.kernel, best.best_s, start_s, done, correlation)
+
+    def _tell(
+        self, kernel: Kernel, best_s: float, start_s: float, done: str, correlation: float = 0.0
+    ) -> None:
         counted = estimate(self.kernel)
         report(
             Progress(
@@ -323,28 +334,16 @@ class Search:
                 self._n_ranked,
                 len(self._timed),
                 self._n_failed,
-                best.best_s,
-                self._start.best_s,
+                best_s,
+                start_s,
                 max(0.0, self._bench.left()),
-                tuple(map(str, best.kernel.schedule.opts)),
+                tuple(map(str, kernel.schedule.opts)),
                 counted.flops,
                 counted.bytes,
                 done,
                 correlation,
             )
         )
-
-
-def is_faster(mine: list[float], theirs: list[float]) -> bool:
-    """Whether times taken in turns are lower beyond chance: nearly always, and the best of them.
-
-    >>> is_faster([1.0, 1.1, 1.0], [1.2, 1.2, 1.3]), is_faster([1.0, 1.3, 1.0], [1.1, 1.1, 1.1])
-    (True, False)
-    """
-    if len(mine) < 2 or min(mine) >= min(theirs):
-        return False
-    won = sum(a < b for a, b in zip(mine, theirs, strict=True))
-    return won >= len(mine) - len(mine) // 5 and median(mine) < median(theirs)
 
 
 def is_small(kernel: Kernel, target: Target) -> bool:
@@ -362,34 +361,3 @@ def is_small(kernel: Kernel, target: Target) -> bool:
         if found > (MAX_ELEMENTS if target.has_local else MAX_VECTORS):
             return False
     return True
-
-
-def correlate(first: Iterable[float], second: Iterable[float]) -> float:
-    """Spearman's rank correlation, 0 where there is none to speak of.
-
-    >>> correlate([1, 2, 3, 4], [10, 20, 30, 40]), correlate([1, 2, 3], [3, 2, 1])
-    (1.0, -1.0)
-    """
-    a, b = _ranks(list(first)), _ranks(list(second))
-    n = len(a)
-    if n < 3:
-        return 0.0
-    mean = (n - 1) / 2
-    above = sum((x - mean) * (y - mean) for x, y in zip(a, b, strict=True))
-    below = sum((x - mean) ** 2 for x in a) * sum((y - mean) ** 2 for y in b)
-    return round(above / below**0.5, 4) if below else 0.0
-
-
-def _ranks(values: list[float]) -> list[float]:
-    """Ranks from 0; equal values share the mean of theirs."""
-    order = sorted(range(len(values)), key=values.__getitem__)
-    ranks = [0.0] * len(values)
-    place = 0
-    while place < len(order):
-        end = place
-        while end < len(order) and values[order[end]] == values[order[place]]:
-            end += 1
-        for at in order[place:end]:
-            ranks[at] = (place + end - 1) / 2
-        place = end
-    return ranks

@@ -10,17 +10,20 @@ from typing import NamedTuple
 LINE = 64
 PAGE = 4096
 _WAYS = 8
-# Translations that a core holds at once.
-_PAGES = 64
+# Translations that a core holds at once, nearby and further away.
+_PAGES = (64, 2048)
+# Streams that the hardware follows at once.
+_STREAMS = 16
 # How much of a cache one nest can count on.
-_SHARE = 0.8
+_SHARE = 0.55
 # Cycles for a line from L2, L3 and memory, read in a row and read here and there; for a page that
-# must be looked up.
-STREAM_CYCLES = (2.0, 6.0, 14.0)
-STRIDED_CYCLES = (5.0, 16.0, 40.0)
-PAGE_CYCLES = 8.0
+# must be looked up, nearby and in tables; for a write past the caches of less than a line.
+STREAM_CYCLES = (0.2, 3.4, 7.0)
+STRIDED_CYCLES = (2.2, 15.0, 30.0)
+PAGE_CYCLES = (7.0, 60.0)
+PART_CYCLES = 60.0
 # Bytes between two reads of one loop that the hardware still foresees.
-_FORESEEN = 256
+_FORESEEN = 768
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +85,14 @@ def traffic(
             for at, walk in enumerate(walks):
                 if not walk.around:
                     cycles += _moved(walk, at, feet, depth, outside, level)
-    depth = next((d for d in range(n + 1) if sum(f.pages for f in feet[d]) <= _PAGES), n)
-    if depth:
+    for held, cost in zip(_PAGES, PAGE_CYCLES, strict=True):
+        depth = next((d for d in range(n + 1) if sum([f.pages for f in feet[d]]) <= held), n)
         for at, walk in enumerate(walks):
-            m = _moving(walk, depth)
-            if m:
-                cycles += feet[m - 1][at].pages * outside[m - 1] * PAGE_CYCLES
+            if m := _moving(walk, depth):
+                cycles += feet[m - 1][at].pages * outside[m - 1] * cost
     for at, walk in enumerate(walks):
         if walk.around:
-            cycles += feet[0][at].lines * STREAM_CYCLES[1]
+            cycles += _written(walk, feet[0][at], feet[n][at].run)
     return cycles
 
 
@@ -162,7 +164,15 @@ def _moved(
         return 0.0
     m = _moving(walk, depth)
     lines = feet[m - 1][at].lines * outside[m - 1] if m else float(feet[0][at].lines)
-    inner = next((s for s in reversed(walk.loops) if s), 0)
-    in_a_row = abs(inner) <= _FORESEEN or feet[len(walk.loops)][at].run >= _FORESEEN
-    cost = (STREAM_CYCLES if in_a_row else STRIDED_CYCLES)[level]
+    inner = feet[m][at]
+    runs_on = inner.run >= _FORESEEN or (m > 0 and abs(walk.loops[m - 1]) <= _FORESEEN)
+    cost = (STREAM_CYCLES if runs_on and inner.n_runs <= _STREAMS else STRIDED_CYCLES)[level]
     return lines * cost * (1 + walk.writes)
+
+
+def _written(walk: Walk, whole: Foot, run: int) -> float:
+    """Cycles of writes past the caches: lines that are filled at once, or parts of lines."""
+    inner = next((s for s in reversed(walk.loops) if s), 0)
+    if run >= LINE or inner <= run:
+        return whole.lines * STREAM_CYCLES[2]
+    return whole.lines * (LINE / run) * PART_CYCLES

@@ -76,7 +76,7 @@ def _tune(request: Request, beam: int, budget_s: float, out: Output) -> list[dic
         out.text("no kernel: every result is a view of an argument, or empty")
     rows = []
     for p in ended:
-        gain = f"{p.start_s / p.best_s:.2f}x"
+        gain = f"{p.start_s / p.best_s:.2f}x" if p.best_s else "-"
         rows.append([p.kernel, seconds(p.start_s), seconds(p.best_s), gain, " · ".join(p.opts)])
     if rows:
         out.table(["kernel", "began with", "best", "gain", "schedule"], rows)
@@ -122,6 +122,8 @@ def _plain(out: Output, ended: list[Progress]) -> Callable[[Progress], None]:
 
 
 def _line(p: Progress) -> str:
+    if not p.best_s:
+        return f"{p.kernel}: {p.done} before anything ran; the schedule is the strategies'"
     if p.is_replay:
         return f"{p.kernel}: best {seconds(p.best_s)}, {p.done}"
     text = (
