@@ -130,6 +130,23 @@ def twice_read(m: int = 8, n: int = 64) -> Kernel:
     return kernel(dims, (at(2, (m,), i), op(Op.SUB, x, total)))
 
 
+def added_transpose(n: int = 64) -> Kernel:
+    """exp(a) + exp(a).T: one statement holds both instances."""
+    dims = Dim("i", n), Dim("j", n)
+    i, j = [d.uop for d in dims]
+    left, right = op(Op.EXP, load(at(0, (n, n), i, j))), op(Op.EXP, load(at(0, (n, n), j, i)))
+    return kernel(dims, (at(1, (n, n), i, j), op(Op.ADD, left, right)), shared=((left, right),))
+
+
+def shares(m: int = 16, n: int = 64) -> Kernel:
+    """Row sums of exp(a), times the sum of all."""
+    dims = Dim("i", m), Dim("k", n, True), Dim("k2", m, True), Dim("l2", n, True)
+    i, k, k2, l2 = [d.uop for d in dims]
+    row, whole = [op(Op.EXP, load(at(0, (m, n), *at_))) for at_ in ((i, k), (k2, l2))]
+    value = op(Op.MUL, reduce("add", row, k), reduce("add", whole, k2, l2))
+    return kernel(dims, (at(1, (m,), i), value), shared=((row, whole),))
+
+
 def kept_reduce(m: int = 16, n: int = 64) -> Kernel:
     """x - sum(x) along rows, the sum met twice."""
     dims = Dim("i", m), Dim("j", n), Dim("j.0", n, True)

@@ -85,6 +85,8 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
     "keep in no common loop": (bodies.softmax(), "SWAP i j.1 · KEEP v0 @i", "run in one loop"),
     "keep twice": (bodies.softmax(), "KEEP v0 @i · KEEP v0 @i", "kept already"),
     "keep with a layout": (bodies.softmax(), "KEEP v0 @i layout j", "axis only"),
+    "keep at two places at once": (bodies.added_transpose(), "KEEP v0", "at two places"),
+    "keep that waits for itself": (bodies.shares(), "KEEP v0", "wait for each other"),
     "keep of a reduce": (bodies.kept_reduce(), "KEEP v0 @i", "is a REDUCE itself"),
     "prefetch of nothing": (bodies.matmul(), "PREFETCH D", "no access D"),
     "prefetch twice": (bodies.matmul(), "PREFETCH C · PREFETCH C", "prefetched already"),

@@ -12,7 +12,7 @@ from loopwright_core.ir.uop import TRUE, UOp, const, toposort
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 from loopwright_core.kernel.renaming import renaming
 from loopwright_core.kernel.schedule import Schedule, Stage
-from loopwright_core.kernel.statements import Statement, Step
+from loopwright_core.kernel.statements import Statement, Step, link_kept
 from loopwright_lower.cooperate import Cooperation
 from loopwright_lower.grid import OF_WORKGROUP, Grid
 from loopwright_lower.indices import Offsets, Place
@@ -202,11 +202,10 @@ class Stages:
         """One instance writes the value to a local array, the others read it there."""
         if self.together is not None:
             fail(LoweringError, f"KEEP {stage.access}: a value is kept for one thread only")
-        users = [(v, s) for v in instances for s in statements if v in s.order]
-        writers = [(v, s) for v, s in users if set(s.dims) == set(self.facts.free(v))]
-        if not writers or len({v for v, _ in users}) < 2:
+        found = link_kept(instances, statements, self.facts.free)
+        if found is None:
             fail(LoweringError, f"KEEP {stage.access}: no statement computes it exactly once")
-        writer, owner = min(writers, key=lambda user: user[1].number)
+        writer, owner, users = found
         prefix = prefix_of(owner, stage.at)
         names = {v: self._names(stage, writer, v) for v, _ in users}
         outer = {p.axis for p in prefix}
@@ -223,8 +222,6 @@ class Stages:
                 continue
             if prefix_of(reader, stage.at) != prefix:
                 fail(LoweringError, f"KEEP {stage.access}: a reader lies outside {stage.at}")
-            reader.reads.append(owner)
-            owner.consumers.append(reader)
             array = self._position_array(storage, tuple(reversed(strides)), names[value], outer)
             self.values.arrays[value] = (array,)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loopwright_core.errors import OptError, fail
-from loopwright_core.kernel.kernel import Kernel
-from loopwright_core.kernel.statements import Statement, Step, statements_of
+from loopwright_core.kernel.statements import Statement, Step
 
 
 @dataclass(eq=False)
@@ -100,8 +99,3 @@ def _groups(statements: list[Statement], depth: int) -> list[list[Statement]]:
         done.update(together)
         pending = [g for g in pending if g not in done]
     return order
-
-
-def check_nest(kernel: Kernel) -> None:
-    """Raises OptError where the schedule's loop order makes statements wait for each other."""
-    build_nest(statements_of(kernel))

@@ -6,6 +6,7 @@ is the loop-kind axes of its dims, in schedule order.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 from weakref import WeakKeyDictionary
@@ -243,6 +244,29 @@ def statements_of(kernel: Kernel) -> list[Statement]:
         new.reads = [made[s.number - 1] for s in old.reads]
         new.consumers = [made[s.number - 1] for s in old.consumers]
     return made
+
+
+def link_kept(
+    instances: tuple[UOp, ...],
+    statements: list[Statement],
+    free: Callable[[UOp], Iterable[str]],
+) -> tuple[UOp, Statement, list[tuple[UOp, Statement]]] | None:
+    """Make the readers of a kept value wait for its writer, the first statement that has no dims
+    beyond the value's own.
+
+    The instance written, its statement, and all (instance, statement) pairs; None where no
+    statement computes the value once, or nobody else reads it.
+    """
+    users = [(v, s) for v in instances for s in statements if v in s.order]
+    writers = [(v, s) for v, s in users if set(s.dims) == set(free(v))]
+    if not writers or len({v for v, _ in users}) < 2:
+        return None
+    writer, owner = min(writers, key=lambda user: user[1].number)
+    for value, reader in users:
+        if value is not writer:
+            reader.reads.append(owner)
+            owner.consumers.append(reader)
+    return writer, owner, users
 
 
 def _walk(statement: Statement, found: dict[UOp, Statement], facts: Analysis) -> None:

@@ -302,6 +302,10 @@ class Lockstep(Compiler):
 def _spread(value: Any, value_lanes: int, lanes: int, shape: tuple[int, ...]) -> Any:
     """A value for every thread and lane."""
     value = np.asarray(value)
+    if value.shape == shape:
+        return value
+    if value.ndim == 0:
+        return np.full(shape, value)
     if lanes > 1 and value_lanes == 1 and value.ndim == 1:
         value = value[:, None]
     return np.broadcast_to(value, shape)

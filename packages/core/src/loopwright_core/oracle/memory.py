@@ -93,7 +93,7 @@ class Cells:
 
     def check(self, where: str, offsets: Any) -> None:
         """Raises VerifyError where an offset lies outside the array."""
-        if np.any((offsets < 0) | (offsets >= self.size)):
+        if ((offsets < 0) | (offsets >= self.size)).any():
             reached = np.atleast_1d(offsets).tolist()
             fail(
                 VerifyError,

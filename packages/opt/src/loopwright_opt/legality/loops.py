@@ -5,8 +5,9 @@ from __future__ import annotations
 from loopwright_core.errors import OptError
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
-from loopwright_core.kernel.nest import check_nest
+from loopwright_core.kernel.nest import build_nest
 from loopwright_core.kernel.schedule import Opt, Schedule
+from loopwright_core.kernel.statements import link_kept, statements_of
 from loopwright_core.plugin.target import Target
 from loopwright_opt.axes import refuse
 from loopwright_opt.facts import facts_of
@@ -62,9 +63,14 @@ def nest_exists(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:
 
     A reduce and the store of its value always nest, so that the usual kernel costs no walk.
     """
-    if len(facts_of(kernel).statements) <= 2:
+    facts = facts_of(kernel)
+    if len(facts.statements) <= 2:
         return
+    statements = statements_of(kernel.with_schedule(schedule))
+    for made in schedule.stages:
+        if made.mode == "keep":
+            link_kept(kernel.shared[int(made.access[1:])], statements, facts.free.__getitem__)
     try:
-        check_nest(kernel.with_schedule(schedule))
+        build_nest(statements)
     except OptError as error:
         refuse(kernel, opt, str(error))

@@ -229,6 +229,14 @@ def instances_agree(kernel: Kernel, opt: Opt, made: Stage, instances: tuple[UOp,
             refuse(kernel, opt, f"the instances of {made.access} are at shifted places")
 
 
+def instances_run_apart(kernel: Kernel, opt: Opt, made: Stage, users: tuple[int, ...]) -> None:
+    """What a statement reads is written before it runs: not by itself."""
+    for place in users:
+        if users.count(place) > 1:
+            label = facts_of(kernel).statements[place].label
+            refuse(kernel, opt, f"{label} holds {made.access} at two places")
+
+
 def value_has_a_writer(kernel: Kernel, opt: Opt, made: Stage, instances: tuple[UOp, ...]) -> None:
     """Some statement computes the value once: it has no dims beyond the value's own."""
     facts = facts_of(kernel)
@@ -246,6 +254,7 @@ def check_keep(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> Non
     instances_agree(kernel, opt, made, instances)
     value_has_a_writer(kernel, opt, made, instances)
     users = tuple([place for u in instances for place in facts.within.get(u, ())])
+    instances_run_apart(kernel, opt, made, users)
     threads_have_room(kernel, opt, schedule, made)
     holder_stays(kernel, opt, schedule, made)
     users_run_inside(kernel, opt, made, users)

@@ -18,7 +18,7 @@ def check(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
         _check_held(kernel, opt, schedule, target)
     if target.has_local:
         _check_workgroup(kernel, opt, schedule, target)
-    if opt.op in ("ORDER", "SWAP"):
+    if opt.op in ("ORDER", "SWAP", "KEEP") or any(s.mode == "keep" for s in schedule.stages):
         loops.nest_exists(kernel, opt, schedule)
 
 
