@@ -74,7 +74,7 @@ def elementwise(d: Draw) -> Stores:
 
 def lines(d: Draw) -> Stores:
     """Outputs of whole vectors, which may be stored around the cache."""
-    shape = (d.rnd.choice((1, 2, 3, 5)), d.rnd.choice((16, 32, 64, 96)))
+    shape = (d.rnd.choice((3, 4, 5, 7)), d.rnd.choice((32, 64, 96)))
     x = d.leaf(shape, d.known(dt.float32, dt.float32, dt.int32, dt.float64))
     x = d.joined(x, d.leaf(shape))
     return [(d.output(shape, x.dtype), x.node)]

@@ -18,6 +18,7 @@ from loopwright_core.plugin.target import Target
 from loopwright_lower.dims import DimState
 from loopwright_opt.apply import apply
 from loopwright_opt.axes import inside
+from loopwright_opt.facts import facts_of
 from loopwright_opt.text import AMOUNT_OPS, WORD_OPS, WORKGROUP_OPS, parse, show
 
 LONGEST = 9
@@ -27,6 +28,8 @@ AMOUNTS = (0, 2, 2, 2, 3, 3, 4, 4, 4, 5, 6, 7, 8, 8, 16)
 _OF_REDUCES = frozenset({"UNROLL", "GROUP", "GROUPTOP", "SPLITK"})
 _OF_OUTPUTS = frozenset({"LOCAL"})
 _CPU_ONLY = frozenset({"THREAD", "NTSTORE"})
+# Legal once for each of few things.
+_ONCE = frozenset({"KEEP", "NTSTORE", "NOLOCALS", "THREAD", "TC"})
 # Drawn more often: what other opts meet.
 _OFTEN = ("UPCAST", "UPCAST", "TILE", "TILE", "STAGE", "VECTOR", "LOCAL", "GROUP", "ORDER")
 
@@ -79,10 +82,11 @@ class Opts:
         """One step, legal or not."""
         known = ops_for(self.target)
         which = self.rnd.choice((*known, *[op for op in _OFTEN if op in known]))
+        done = self.focus in _ONCE and any(o.op == self.focus for o in kernel.schedule.opts)
+        if self.focus and not done and self.rnd.random() < (0.4 if kernel.schedule.opts else 0.8):
+            which = self.focus
         if which == "KEEP" and not kernel.shared:
             which = "TILE"
-        if self.focus and self.rnd.random() < 0.4:
-            which = self.focus
         make = _WORDS.get(which, partial(_amount, which))
         return make(self, kernel)
 
@@ -139,8 +143,13 @@ def _stage(d: Opts, kernel: Kernel) -> Opt:
 
 
 def _keep(d: Opts, kernel: Kernel) -> Opt:
-    value = f"v{d.rnd.randrange(len(kernel.shared) + 1)}"
-    return Opt("KEEP", value, None, ("@" + d.rnd.choice([*[a.name for a in d.loops(kernel)], ""]),))
+    """In a loop over a dim of all instances, mostly the innermost one on the grid."""
+    place = d.rnd.randrange(len(kernel.shared))
+    free = [facts_of(kernel).free.get(u, frozenset()) for u in kernel.shared[place]]
+    around = [a for a in d.loops(kernel) if all(a.dim in dims for dims in free)]
+    grid = [a for a in around if a.kind is AxisKind.GLOBAL][-1:]
+    names = [a.name for a in (grid if grid and d.rnd.random() < 0.7 else around)]
+    return Opt("KEEP", f"v{place}", None, ("@" + d.rnd.choice(names or [""]),))
 
 
 def _prefetch(d: Opts, kernel: Kernel) -> Opt:

@@ -178,6 +178,15 @@ def test_halo(rows: int, columns: int) -> None:
     assert tile.arg.size == 2 * (rows + 2) * (columns + 2)
 
 
+@pytest.mark.parametrize("n", [1, 7, 24])
+def test_halo_of_symbolic_rows(n: int) -> None:
+    """A tile within a row of an array whose number of rows is known at launch."""
+    rows = Variable("n", 1, 24)
+    x = asts.buffer(0, rows, 5)
+    ast = asts.sink((asts.buffer(1, rows, 5), asts.op(Op.MUL, x, x)))
+    agree(ast, replace(index(ast).schedule, stages=(Stage("A", "i/1", "halo"),)), n=n)
+
+
 def test_prime_extent_is_two_bodies() -> None:
     """A vector axis over a prime extent gives one whole body and one masked tail, not a mask in
     every iteration."""

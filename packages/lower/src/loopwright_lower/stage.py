@@ -8,7 +8,7 @@ from loopwright_core.errors import LoweringError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir import integer
 from loopwright_core.ir.ops import Op
-from loopwright_core.ir.uop import TRUE, UOp, const, toposort
+from loopwright_core.ir.uop import TRUE, UOp, const, extent_uop, toposort
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 from loopwright_core.kernel.renaming import renaming
 from loopwright_core.kernel.schedule import Schedule, Stage
@@ -171,7 +171,7 @@ class Stages:
                 self.indices.loops[step] = loop
                 opened += 1
             at = integer.add(origin, step)
-            size = shape[n]
+            size = extent_uop(shape[n])
             valid = integer.and_(valid, integer.ge(at, 0))
             valid = integer.and_(valid, integer.lt(at, size))
             offset = integer.add(integer.mul(offset, size), at)
@@ -268,7 +268,7 @@ _NOT_VALUES = frozenset({Op.CONST, Op.INDEX, Op.BUFFER, Op.DIM, Op.VAR})
 def _only_bounds(index: UOp) -> bool:
     """Whether an access' validity says no more than that its indices lie in the buffer."""
     allowed = {TRUE}
-    for n, i in zip(index.arg, index.src[1:-1], strict=True):
+    for n, i in zip(map(extent_uop, index.arg), index.src[1:-1], strict=True):
         allowed |= {integer.ge(i, 0), integer.lt(i, n)}
         allowed.add(integer.and_(integer.ge(i, 0), integer.lt(i, n)))
     stack = [index.src[-1]]
