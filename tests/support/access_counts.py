@@ -19,7 +19,8 @@ MOST_POINTS = 1 << 26
 
 @dataclass(frozen=True)
 class Counts:
-    """Executed loads and stores of buffers, all threads together; a vector is one access.
+    """Executed loads and stores of buffers, all threads together; elements side by side in one
+    vector are one access, a gather is one for each lane.
 
     Units: shared_bytes is what one workgroup holds in shared memory.
     """
@@ -52,7 +53,8 @@ def _count(phase: Phase) -> Counts:
         elif node.op is Op.DEFINE_LOCAL and node.arg.shared:
             shared += node.arg.size * node.dtype.itemsize
         elif node.op in found and _is_global(node.src[0].src[0]):
-            found[node.op] += _executions(node, open_, prod(launch))
+            lanes = node.src[0].src[1].dtype.lanes
+            found[node.op] += lanes * _executions(node, open_, prod(launch))
     return Counts(found[Op.LOAD], found[Op.STORE], shared)
 
 
@@ -85,20 +87,21 @@ def _executions(node: UOp, open_: list[UOp], threads: int) -> int:
     for place, n in enumerate(order):
         extent = int(n.arg[1]) if n.op is Op.SPECIAL else int(np.max(_value(n.src[0], values)))
         sizes.append(extent)
-        values[n] = np.arange(extent).reshape((extent,) + (1,) * (len(order) - place - 1))
+        values[n] = np.arange(extent).reshape((extent,) + (1,) * (len(order) - place))
     if prod(sizes) > MOST_POINTS:
         raise ValueError(f"{prod(sizes)} points are too many to evaluate conditions at")
-    holds: Any = np.ones((1,) * len(order), bool)
+    holds: Any = np.ones((1,) * (len(order) + 1), bool)
     for n in ragged:
         holds = holds & (values[n] < _value(n.src[0], values))
     for c in conditions:
         holds = holds & _value(c, values)
+    holds = holds.any(-1)
     missing = prod(s for s, n in zip(sizes, np.shape(holds), strict=True) if n == 1)
     return free * int(np.sum(holds)) * missing
 
 
 def _value(root: UOp, values: dict[UOp, Any]) -> Any:
-    """A scalar expression over ids and loops, at all their values at once.
+    """An expression over ids and loops, at all their values at once, lanes on the last axis.
 
     Raises VerifyError for what is no elementwise op of those.
     """
@@ -106,6 +109,13 @@ def _value(root: UOp, values: dict[UOp, Any]) -> Any:
     for n in root.toposort():
         if n not in done and n.op is Op.CONST:
             done[n] = constant(n)
-        elif n not in done:
+        elif n in done:
+            continue
+        elif n.op is Op.BROADCAST:
+            done[n] = done[n.src[0]]
+        elif n.op is Op.VECTORIZE:
+            lanes = np.broadcast_arrays(*[done[s] for s in n.src])
+            done[n] = np.concatenate([np.atleast_1d(x) for x in lanes], axis=-1)
+        else:
             done[n] = apply(n.op, n.dtype, [s.dtype for s in n.src], [done[s] for s in n.src])
     return done[root]

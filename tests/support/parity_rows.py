@@ -67,12 +67,17 @@ def _row(
     cuda: str = "",
     cpu_ours: str = "",
     gpu_ours: str = "",
+    cuda_ours: str = "",
 ) -> Row:
-    ours = {"cpu": cpu_ours, "metal": gpu_ours, "cuda": gpu_ours}
+    ours = {"cpu": cpu_ours, "metal": gpu_ours, "cuda": cuda_ours or gpu_ours}
     given = {which: text for which, text in ours.items() if text}
     return Row(name, build, cpu, metal, cuda or metal, given)
 
 
+# Tiles of both operands in shared memory.
+_TILES = (
+    "{0} j 4 · UPCAST i 4 · LOCAL i/4 16 · LOCAL j/4 16 · TILE k 16 · STAGE A @k/16 · STAGE B @k/16"
+)
 _PANELS = (
     "TILE k {0} · TILE i 66 · UPCAST i 6 · TILE j 16 · VECTOR j 8 · UPCAST j/8 0"
     " · ORDER k/{0} i/66 j/16 i/6 k/1"
@@ -87,6 +92,7 @@ ROWS: tuple[Row, ...] = (
         "UPCAST(0,4)",
         "UPCAST(0,4) LOCAL(0,32)",
         cpu_ours="VECTOR i 8 · UPCAST i/8 4",
+        gpu_ours="VECTOR i 4 · LOCAL i/4 128",
     ),
     _row(
         "add 511x509",
@@ -94,6 +100,7 @@ ROWS: tuple[Row, ...] = (
         "",
         "",
         cpu_ours="VECTOR i 8 · UPCAST i/8 4",
+        gpu_ours="VECTOR i 4 · LOCAL i/4 128",
     ),
     _row(
         "sum of 4096",
@@ -101,6 +108,7 @@ ROWS: tuple[Row, ...] = (
         "UNROLL(0,4)",
         "GROUPTOP(0,16)",
         cpu_ours="VECTOR k 8 · UPCAST k/8 4",
+        gpu_ours="VECTOR k 4 · GROUP k/4 256",
     ),
     _row(
         "sum over axis 0 of 1024x1024",
@@ -108,6 +116,7 @@ ROWS: tuple[Row, ...] = (
         "UPCAST(0,4) UNROLL(0,4)",
         "GROUPTOP(0,16)",
         cpu_ours="TILE k 8 · UNROLL k 0 · VECTOR i 8 · UPCAST i/8 4 · ORDER k/8 i/32",
+        gpu_ours="VECTOR i 4 · LOCAL i/4 16 · GROUP k 16",
     ),
     _row(
         "sum over axis 1 of 1024x1024",
@@ -115,6 +124,7 @@ ROWS: tuple[Row, ...] = (
         "UPCAST(0,4) UNROLL(0,4)",
         "GROUPTOP(0,16)",
         cpu_ours="VECTOR k 8 · UPCAST i 4 · UPCAST k/8 2",
+        gpu_ours="VECTOR k 4 · GROUP k/4 64",
     ),
     _row(
         "max over axis 1 of 128x100",
@@ -122,6 +132,7 @@ ROWS: tuple[Row, ...] = (
         "UNROLL(0,4)",
         "UNROLL(0,4) LOCAL(0,32)",
         cpu_ours="VECTOR k 8 · UPCAST i 4 · UPCAST k/8 2",
+        gpu_ours="VECTOR k 4 · GROUP k/4 32",
     ),
     _row(
         "matmul 512",
@@ -130,6 +141,7 @@ ROWS: tuple[Row, ...] = (
         _TENSOR,
         f"{_MATMUL} {_LOCALS}",
         cpu_ours=_PANELS.format(512),
+        cuda_ours=_TILES.format("VECTOR"),
     ),
     _row(
         "float16 matmul 512",
@@ -145,6 +157,7 @@ ROWS: tuple[Row, ...] = (
         "UPCAST(1,3)",
         "UPCAST(1,3) LOCAL(1,3)",
         cpu_ours=_PANELS.format(509),
+        gpu_ours=_TILES.format("UPCAST"),
     ),
     _row(
         "matvec 4096",
@@ -152,6 +165,7 @@ ROWS: tuple[Row, ...] = (
         "UPCAST(0,4) UNROLL(0,4)",
         "GROUP(0,8) LOCAL(0,4) UPCAST(0,4)",
         cpu_ours="VECTOR k 8 · UPCAST i 4 · UPCAST k/8 2",
+        gpu_ours="VECTOR k 4 · GROUP k/4 32 · UPCAST i 4",
     ),
     _row(
         "transpose copy 1024",
@@ -162,6 +176,9 @@ ROWS: tuple[Row, ...] = (
             "TILE i 64 · TILE j 64 · VECTOR j 8 · ORDER j/64 i/64 i/1 j/8"
             " · STAGE A @i/64 order j/8,j/1,i/1"
         ),
+        gpu_ours=(
+            "TILE i 32 · TILE j 32 · VECTOR j/1 4 · LOCAL i/1 32 · LOCAL j/4 8 · STAGE A @j/32"
+        ),
     ),
     _row(
         "row-broadcast add 1024",
@@ -169,6 +186,7 @@ ROWS: tuple[Row, ...] = (
         "UPCAST(0,4)",
         f"UPCAST(0,4) {_LOCALS}",
         cpu_ours="VECTOR j 8 · UPCAST j/8 4",
+        gpu_ours="VECTOR j 4 · UPCAST i/1 4 · LOCAL j/4 128",
     ),
     _row(
         "conv 3x3 8x64x32x32",
@@ -178,6 +196,10 @@ ROWS: tuple[Row, ...] = (
         cpu_ours=(
             "TILE m 8 · UPCAST j 6 · TILE n 16 · VECTOR n 8 · UPCAST n/8 0"
             " · ORDER i m/8 j/6 m/1 n/16 l k2 k · STAGE A @m/8 halo · STAGE B @j/6"
+        ),
+        gpu_ours=(
+            "UPCAST n/1 4 · UPCAST j/1 4 · UNROLL k2/1 0 · UNROLL l/1 0 · LOCAL m/1 16"
+            " · LOCAL n/4 8 · TILE k/1 8 · STAGE B @k/8"
         ),
     ),
     _row("stack of 3 x 1024", _padded_stack, "UPCAST(1,0)", "UPCAST(1,0) LOCAL(0,32)"),

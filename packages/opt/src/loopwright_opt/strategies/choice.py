@@ -16,6 +16,8 @@ from loopwright_core.plugin.strategy import Strategy
 from loopwright_core.plugin.target import Target
 from loopwright_opt.apply import apply_all
 from loopwright_opt.strategies.columns import COLUMNS
+from loopwright_opt.strategies.group_columns import GROUP_COLUMNS
+from loopwright_opt.strategies.group_rows import GROUP_ROWS
 from loopwright_opt.strategies.groups import GROUPS
 from loopwright_opt.strategies.lanes import LANES
 from loopwright_opt.strategies.last import LAST
@@ -23,11 +25,15 @@ from loopwright_opt.strategies.locals import LOCALS
 from loopwright_opt.strategies.masked import MASKED
 from loopwright_opt.strategies.matvec import MATVEC
 from loopwright_opt.strategies.products import PRODUCTS
+from loopwright_opt.strategies.shared_loads import SHARED_LOADS
+from loopwright_opt.strategies.shared_products import SHARED_PRODUCTS
+from loopwright_opt.strategies.shared_transposes import SHARED_TRANSPOSES
 from loopwright_opt.strategies.strategy import Draft, strategy
 from loopwright_opt.strategies.threads import THREADS
 from loopwright_opt.strategies.transposes import TRANSPOSES
 from loopwright_opt.strategies.unrolls import UNROLLS
 from loopwright_opt.strategies.upcasts import UPCASTS
+from loopwright_opt.strategies.wide_streams import WIDE_STREAMS
 from loopwright_opt.strategies.windows import WINDOWS
 
 _log = logging.getLogger("loopwright.opt")
@@ -50,18 +56,26 @@ def _on_cpu(draft: Draft) -> bool:
     return not draft.target.has_local and not draft.options.parity
 
 
+def _on_gpu(draft: Draft) -> bool:
+    options = draft.options
+    return draft.target.has_local and not options.parity and not options.no_locals
+
+
 def _anywhere(draft: Draft) -> bool:
     return True
 
 
 _CPU = (WINDOWS, PRODUCTS, TRANSPOSES, COLUMNS, LANES)  # LANES applies to everything
 # Image buffers are no part of the core yet: no rule looks for texels.
+_GPU = (SHARED_PRODUCTS, GROUP_ROWS, GROUP_COLUMNS, SHARED_TRANSPOSES, WIDE_STREAMS)
 _STEPS = (MASKED, UPCASTS, UNROLLS, LAST, LOCALS)
 # In the order of decision.
 OURS: tuple[Strategy, ...] = (
     *[strategy(h.name, (h, THREADS), _on_cpu) for h in _CPU],
+    *[strategy(h.name, (h,), _on_gpu) for h in _GPU],
     strategy("matvec", (MATVEC,), _anywhere),
     strategy("groups", (GROUPS,), _anywhere),
+    strategy("shared_steps", (*_STEPS, SHARED_LOADS), _on_gpu, needs_first=False),
     strategy("steps", _STEPS, _anywhere, needs_first=False),
 )
 

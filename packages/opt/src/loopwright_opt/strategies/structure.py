@@ -5,7 +5,7 @@ from __future__ import annotations
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import ELEMENTWISE, Op
 from loopwright_core.ir.uop import UOp
-from loopwright_core.kernel.access import Access
+from loopwright_core.kernel.access import Access, dims_below
 from loopwright_core.kernel.dims import AxisKind
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_opt.facts import Facts, Statement, facts_of
@@ -62,6 +62,39 @@ def lanes_along(draft: Draft, dim: str) -> int:
     return max(fitting, default=0)
 
 
+def wide_lanes(draft: Draft, dim: str, staged: tuple[Access, ...] = ()) -> int:
+    """The most lanes that every access along a dim but the staged ones may move at once: side by
+    side, never masked one by one, at offsets that the lanes divide. 0: none."""
+    moving = [a for a in draft.facts.accesses.values() if dim in a.dims and a not in staged]
+    if any(dim in a.opaque or a.stride(dim) != 1 or _is_masked(a, dim) for a in moving):
+        return 0
+    widest = max((a.dtype.itemsize for a in moving), default=0)
+    for size in reversed(draft.target.vector_bytes):
+        lanes = size // widest if widest else 0
+        if 1 < lanes <= draft.size(dim) and all(_is_aligned(a, dim, lanes) for a in moving):
+            return lanes
+    return 0
+
+
+def _is_masked(access: Access, dim: str) -> bool:
+    return dim in dims_below(access.valid)
+
+
+def _is_aligned(access: Access, dim: str, lanes: int) -> bool:
+    """Whether the flat offset is a multiple of the lanes where the dim is."""
+    if access.opaque or not access.is_plain:
+        return False
+    if any(s % lanes for d, s in access.strides.items() if d != dim):
+        return False
+    offset, step = 0, 1
+    for form, size in zip(reversed(access.form), reversed(access.shape), strict=True):
+        if not isinstance(size, int):
+            return False
+        offset += form.const * step
+        step *= size
+    return offset % lanes == 0
+
+
 def vectors(kernel: Kernel) -> dict[str, int]:
     """Dims that have lanes already, and how many."""
     return {
@@ -69,6 +102,22 @@ def vectors(kernel: Kernel) -> dict[str, int]:
         for a in kernel.schedule.axes
         if a.kind is AxisKind.VECTOR and isinstance(a.size, int)
     }
+
+
+def reads_once(access: Access, statement: Statement) -> bool:
+    """Whether no element of a load is read at two points of a statement's dims."""
+    is_plain = not access.opaque and all(len(f.terms) <= 1 for f in access.form)
+    return is_plain and access.dims >= statement.dims
+
+
+def power_above(n: int) -> int:
+    """The smallest power of two that is at least n."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def power_below(n: int, most: int) -> int:
+    """The largest power of two that is at most n and at most `most`, 1 at least."""
+    return min(most, 1 << max(n.bit_length() - 1, 0))
 
 
 def reduces(kernel: Kernel) -> list[UOp]:
