@@ -14,7 +14,7 @@ from loopwright_core.ir.combine import Values as MergeValues
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import FALSE, TRUE, UOp
 from loopwright_core.kernel.dims import Axis, AxisKind
-from loopwright_core.kernel.statements import Statement, Step, reduce_values
+from loopwright_core.kernel.statements import Statement, reduce_values
 from loopwright_core.plugin.target import Target
 from loopwright_lower.indices import Offsets
 from loopwright_lower.memory import AxisArray, axis_strides
@@ -46,7 +46,7 @@ class Accumulators:
         self.sinks: dict[Statement, Statement] = {}  # reduce -> the STORE it is sunk into
         # Called after a leaf's values: kept values are written then.
         # A grid's: who stores for ids that do the same, and how groups of threads join.
-        self.is_first: Callable[[tuple[Step, ...]], UOp] = _everyone
+        self.is_first: Callable[[Statement], UOp] = _everyone
         self.groups: Joins | None = None
         # Arrays that other threads read, by the depth their loops stand at.
         self.shared_depths: dict[Statement, int] = {}
@@ -170,6 +170,10 @@ class Accumulators:
         if self.groups is not None and is_grouped(statement):
             lanes = 1 if bound_lanes else self._lanes(statement)
             finals = self.groups.join(statement, merge, finals, lanes)
+        self.hand_on(statement, finals)
+
+    def hand_on(self, statement: Statement, finals: dict[Key, MergeValues]) -> None:
+        """Where the values of a closed reduce are found, by free position."""
         if not statement.escapes():
             self.values.finals[statement.node] = finals
         elif statement in self.sinks:
@@ -200,6 +204,9 @@ class Accumulators:
             axes = [*around, *axes]
         for d in statement.free:
             axes += [a for a in self.dims[d].axes if a.kind.is_expanded]
+            tensor = self.dims[d].tensor
+            if tensor is not None and self.dims[d].part is not None:
+                axes.append(tensor)
         axes.sort(key=lambda a: a.kind is AxisKind.VECTOR)  # lanes innermost
         strides, size = axis_strides(tuple(axes))
         arrays: list[LocalArray] = []
@@ -249,13 +256,13 @@ class Accumulators:
                 value = finals[self.values.free_key(statement.free, offsets)]
                 write(offsets, merge.merge(self.builder, read(offsets), value))
 
-        with self.once(statement.path, statement in self.shared_depths):
+        with self.once(statement, statement in self.shared_depths):
             self.either(first, store_first, store_later)
 
     @contextmanager
-    def once(self, path: tuple[Step, ...], runs_apart: bool = True) -> Iterator[None]:
+    def once(self, statement: Statement, runs_apart: bool = True) -> Iterator[None]:
         """A block for one of the threads that do the same: where it stores what others see."""
-        condition = self.is_first(path) if runs_apart else TRUE
+        condition = self.is_first(statement) if runs_apart else TRUE
         if condition is not TRUE:
             self.builder.open_if(self.indices.emit(condition))
         yield
@@ -294,7 +301,7 @@ class Accumulators:
             else:
                 self.either(last, lambda: put(with_old, True), lambda: put(with_old, False))
 
-        with self.once(statement.path):
+        with self.once(statement):
             self.either(first, lambda: by_last(False), lambda: by_last(True))
 
     def either(self, condition: UOp, yes: object, no: object) -> None:
@@ -324,7 +331,7 @@ def is_grouped(statement: Statement) -> bool:
     )
 
 
-def _everyone(path: tuple[Step, ...]) -> UOp:
+def _everyone(statement: Statement) -> UOp:
     """No two ids do the same."""
     return TRUE
 

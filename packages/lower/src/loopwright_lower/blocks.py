@@ -12,7 +12,12 @@ from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.schedule import Schedule
-from loopwright_core.kernel.statements import Statement, bound_dims, reduce_values
+from loopwright_core.kernel.statements import (
+    Statement,
+    bound_dims,
+    is_by_core,
+    reduce_values,
+)
 
 LONGEST = 512
 BLOCK = 256
@@ -36,6 +41,8 @@ def block_sums(schedule: Schedule, nodes: list[UOp]) -> Schedule:
     """loop k(1000000) --> loop k/65536(16) loop k/256(256) loop k/1(256), for float sums."""
     dims = {d: None for n in nodes if sums_in_floats(n) for d in bound_dims(n)}
     for dim in dims:
+        if is_by_core(schedule, (dim,)):
+            continue  # its additions are the tensor core's
         loops = [a for a in schedule.axes if a.dim == dim and a.kind in _LOOPS]
         if not loops:
             continue
@@ -63,7 +70,7 @@ def _block(axis: Axis, schedule: Schedule) -> int | None:
 
 def block_depths(statement: Statement) -> tuple[int, ...]:
     """At which depths of its path a sum starts a block of its own."""
-    if statement.kind != "reduce" or not sums_in_floats(statement.node):
+    if statement.kind != "reduce" or statement.by_core or not sums_in_floats(statement.node):
         return ()
     path = statement.path
     return tuple(

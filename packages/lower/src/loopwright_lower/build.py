@@ -10,13 +10,13 @@ from loopwright_core.errors import LoweringError
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
-from loopwright_core.ir.uop import UOp
+from loopwright_core.ir.uop import UOp, const
 from loopwright_core.program.program import Local, Loop, Register
 
 # Never listed: they exist everywhere.
 LEAVES = frozenset({Op.CONST, Op.VAR, Op.BUFFER, Op.SPECIAL, Op.PARAM})
 # What makes a loop worth keeping.
-STATEMENTS = frozenset({Op.STORE, Op.ASSIGN, Op.PREFETCH, Op.FENCE, Op.BARRIER})
+STATEMENTS = frozenset({Op.STORE, Op.TILE_STORE, Op.ASSIGN, Op.PREFETCH, Op.FENCE, Op.BARRIER})
 _STRUCTURE = frozenset({Op.RANGE, Op.END, Op.IF, Op.ENDIF, Op.RETURN, *STATEMENTS})
 
 
@@ -263,6 +263,17 @@ class Builder:
             # for those before it.
             where = self.place(UOp(Op.INDEX, storage.dtype, (self.seen(storage), *src[1:])))
             node = UOp(Op.STORE, dt.void, (where, value), hint)
+        self._stored(storage, node)
+
+    def store_tile(
+        self, storage: UOp, offset: UOp, stride: int, value: UOp, shape: tuple[int, int]
+    ) -> None:
+        """Store a tensor core's tile, rows `stride` elements apart."""
+        where = self.place(UOp(Op.INDEX, storage.dtype, (self.seen(storage), offset)))
+        src = (where, const(stride, self.int_dtype), value)
+        self._stored(storage, UOp(Op.TILE_STORE, dt.void, src, shape))
+
+    def _stored(self, storage: UOp, node: UOp) -> None:
         self._stores.add(node)
         self.statement(node)
         self.tokens[storage] = node

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import product
 
+from loopwright_core.errors import LoweringError
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir import integer
 from loopwright_core.ir.ops import Op
@@ -52,18 +53,31 @@ class DimState:
     tail: int | None = None  # elements left in a partial block
     binding: int = 0  # changes whenever base or tail change
     masked: bool = False  # where ragged: every position asks whether it exists
+    part: UOp | None = None  # what a tensor core's thread adds to the base
+    registers: tuple[int, ...] = (0,)  # offsets of the elements that such a thread holds
 
     def __post_init__(self) -> None:
         self.size = extent_uop(self.dim.size)
         self.expanded = [a for a in self.axes if a.kind in (AxisKind.UPCAST, AxisKind.UNROLL)]
         vectors = [a for a in self.axes if a.kind is AxisKind.VECTOR]
         self.vector = vectors[0] if vectors else None
+        self.tensor = next((a for a in self.axes if a.kind is AxisKind.TENSOR), None)
         self.block = 1
         for a in self.axes:
             if a.kind.is_expanded:
                 self.block *= int(a.size)  # type: ignore[arg-type]
         self.mode = self._mode()
-        self.all_offsets = self._offsets()
+        self.all_offsets = self._offsets(self.registers)
+
+    def spread_over(self, part: UOp, registers: tuple[int, ...]) -> None:
+        """A tensor core's threads share the TENSOR axis: each has its part and registers."""
+        self.part, self.registers = part, registers
+        self.all_offsets = self._offsets(registers)
+
+    @property
+    def place(self) -> object:
+        """Changes whenever positions do, but for their offsets."""
+        return self.binding if self.part is None else (self.binding, self.part)
 
     @property
     def lanes(self) -> int:
@@ -73,9 +87,14 @@ class DimState:
         found = tail_of(self.dim, self.axes)
         return "guard" if self.masked and found == "peel" and not self.dim.is_symbolic else found
 
-    def _offsets(self) -> list[int]:
+    def _offsets(self, registers: tuple[int, ...]) -> list[int]:
         steps = [[a.stride * n for n in range(int(a.size))] for a in self.expanded]  # type: ignore[arg-type]
-        return sorted(sum(c) for c in product(*steps))
+        return sorted(sum(c) for c in product(*steps, registers))
+
+    @property
+    def blocks(self) -> list[int]:
+        """The expanded positions of this body that exist, without a tensor core's registers."""
+        return [o for o in self._offsets((0,)) if self.exists(o) is not FALSE]
 
     @property
     def offsets(self) -> list[int]:
@@ -89,6 +108,11 @@ class DimState:
     @property
     def base(self) -> UOp:
         """The position of offset 0."""
+        return self.start if self.part is None else integer.add(self.start, self.part)
+
+    @property
+    def start(self) -> UOp:
+        """The first position inside the loops that are open, the same for a core's threads."""
         terms = [integer.mul(e.value, e.axis.stride) for e in self.entered]
         total = ZERO
         for t in terms:
@@ -103,7 +127,7 @@ class DimState:
         if self.mode == "exact":
             whole = extent_uop(size)
             return Trips(whole, whole, False)
-        left = integer.sub(extent_uop(n), self.base)
+        left = integer.sub(extent_uop(n), self.start)
         total = _clamp(integer.floordiv(integer.add(left, axis.stride - 1), axis.stride), size)
         if self.mode == "guard" or not is_last or n % self.block == 0:
             return Trips(total, total, False)
@@ -134,6 +158,16 @@ class DimState:
         if self.vector is not None:
             at = integer.add(at, integer.mul(lane_leaf(self.lanes), self.vector.stride))
         return integer.lt(at, self.size)
+
+    def value(self, axis: Axis, offset: int) -> UOp:
+        """What a loop's axis (or a TENSOR axis) stands at."""
+        for e in self.entered:
+            if e.axis == axis:
+                return e.value
+        if axis.kind is not AxisKind.TENSOR:
+            raise LoweringError(f"axis {axis.name} is used outside its loop: a bug, report it")
+        own = self.coordinate(axis, offset)
+        return integer.add(0, own) if self.part is None else integer.add(self.part, own)
 
     def coordinate(self, axis: Axis, offset: int) -> int:
         """An expanded axis' own index at an offset."""

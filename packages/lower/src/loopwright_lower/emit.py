@@ -19,6 +19,7 @@ from loopwright_lower.group import Groups
 from loopwright_lower.prefetch import Prefetches
 from loopwright_lower.scan import Scans
 from loopwright_lower.stage import Stages
+from loopwright_lower.tensor import Products
 
 
 class Emitter:
@@ -39,6 +40,10 @@ class Emitter:
         self.builder, self.indices, self.dims = values.builder, values.indices, values.dims
         self.values, self.accumulators, self.stages = values, accumulators, stages
         self.scans = Scans(accumulators)
+        use = kernel.schedule.tensor_core
+        self.products: Products | None = None
+        if use is not None:
+            self.products = Products(accumulators, use, grid.core_lane if grid else None)
         self.prefetches = Prefetches(kernel, accumulators)
         accumulators.after_values = stages.keep
         self.n_bindings = 0
@@ -51,6 +56,8 @@ class Emitter:
             if s.kind == "scan":
                 self.scans.check(s)
                 self.scans.declare_arrays(s)
+            elif self.products is not None and s.by_core and self.products.core.is_tile:
+                self.products.declare(s)
             elif s.kind == "reduce" and s.escapes():
                 if s.is_sunk:
                     self.accumulators.sinks[s] = s.consumers[0]
@@ -93,7 +100,9 @@ class Emitter:
         if shared:
             self.builder.barrier()
 
-    def _owner(self, statement: Statement) -> Accumulators | Scans:
+    def _owner(self, statement: Statement) -> Accumulators | Scans | Products:
+        if statement.by_core and self.products is not None:
+            return self.products
         return self.scans if statement.kind == "scan" else self.accumulators
 
     def leaf(self, statement: Statement) -> None:
@@ -110,7 +119,7 @@ class Emitter:
         node = statement.node
         name = buffer_name(node.src[0].src[0].arg.slot)
         hint = "nt" if name in self.nt_stores else None
-        with self.accumulators.once(statement.path):
+        with self.accumulators.once(statement):
             for offsets in self.accumulators.coordinates(statement.free):
                 known = self.values.evaluate(statement, offsets)
                 self.stages.keep(statement, offsets, known)
@@ -125,8 +134,9 @@ class Emitter:
             self._parallel(node, depth, self.grid)
             return
         trips = state.trips(axis, node.is_last)
-        if self._differs(state):
-            # Threads stay together: each runs every step, under masks.
+        if self._differs(state) or (axis.kind is AxisKind.TENSOR and node.step.owner):
+            # Threads stay together: each runs every step, under masks. So do copies of tiles,
+            # which a tensor core reads whole.
             whole = extent_uop(axis.size)
             trips = Trips(whole, whole, False)
         if axis.kind is AxisKind.THREAD and axis.size != 1:

@@ -27,9 +27,15 @@ _OF_GRID = frozenset({AxisKind.GLOBAL})
 Path = tuple[Step, ...]
 
 
+def core_threads(schedule: Schedule) -> int:
+    """How many threads a tensor core brings into the workgroup, whose axes are no dim's."""
+    return schedule.tensor_core.core.threads if schedule.tensor_core else 1
+
+
 def has_threads(schedule: Schedule) -> bool:
     """Whether workgroups have more than one thread."""
-    return any(a.kind in OF_WORKGROUP and a.size != 1 for a in schedule.axes)
+    own = any(a.kind in OF_WORKGROUP and a.size != 1 for a in schedule.axes)
+    return own or core_threads(schedule) > 1
 
 
 class Grid:
@@ -46,14 +52,20 @@ class Grid:
             if axis.kind in OF_WORKGROUP:
                 steps(axis)
         names, sizes = _positions(statements, OF_WORKGROUP)
+        together = core_threads(schedule)
+        if together > 1:  # neighbours, so the innermost position
+            names, sizes = (*names, "a tensor core"), (*sizes, together)
         self._group = launch("lidx", names, sizes, target.local_max)
+        self.core_lane = self._group.ids[-1].value if together > 1 else None
+        self._ids = self._group.ids[:-1] if together > 1 else self._group.ids
+        self.core_parts: dict[str, UOp] = {}  # of the dims that a core's threads share
         self.local_size = tuple([int(n) for n in self._group.sizes if isinstance(n, int)])
         self.threads = prod(self.local_size)
         if self.threads > target.max_threads:
             largest = max(zip(sizes, names), key=lambda p: _most(p[0]))
             fail(
                 LoweringError,
-                f"a workgroup of {self.threads} threads is needed, most of them for axis "
+                f"a workgroup of {self.threads} threads is needed, most of them for "
                 f"{largest[1]}, and {target.name} has {target.max_threads}",
                 fix="Use a smaller LOCAL or GROUP",
             )
@@ -91,7 +103,7 @@ class Grid:
         axis = path[depth].axis
         kinds = _OF_GRID if axis.kind is AxisKind.GLOBAL else OF_WORKGROUP
         position = sum(_counts(s, kinds) for s in path[:depth])
-        return (self._grid if kinds is _OF_GRID else self._group).ids[position]
+        return (self._grid.ids if kinds is _OF_GRID else self._ids)[position]
 
     def bound(self, path: Path, depth: int) -> tuple[UOp, UOp]:
         """An axis' value, and under which condition this id has work there (an IF's); where
@@ -107,13 +119,16 @@ class Grid:
             return found.value, integer.lt(found.value, size)
         return integer.minimum(found.value, integer.sub(size, 1)), TRUE
 
-    def is_first(self, path: Path) -> UOp:
+    def is_first(self, statement: Statement) -> UOp:
         """The condition under which a store happens: once among the ids that do the same."""
-        own = sum(_counts(s, _OF_GRID) for s in path)
+        own = sum(_counts(s, _OF_GRID) for s in statement.path)
         runs = TRUE
         for extra in self._grid.ids[own:]:
             runs = integer.and_(runs, integer.eq(extra.value, 0))
-        return integer.and_(runs, self.is_first_thread(path, False))
+        for name, part in self.core_parts.items():
+            if name not in statement.dims:
+                runs = integer.and_(runs, integer.eq(part, 0))
+        return integer.and_(runs, self.is_first_thread(statement.path, False))
 
     def is_first_thread(self, path: Path, grouped: bool) -> UOp:
         """The same within a workgroup. `grouped`: each thread along a GROUP axis has its own."""
@@ -122,13 +137,13 @@ class Grid:
         for step in path:
             if not _counts(step, OF_WORKGROUP):
                 continue
-            found = self._group.ids[own]
+            found = self._ids[own]
             own += 1
             if step.axis.kind is AxisKind.GROUP and not grouped:
                 runs = integer.and_(runs, integer.eq(found.value, 0))
             elif self.meets and found.bound != step.axis.size:
                 runs = integer.and_(runs, integer.lt(found.value, _extent(step.axis.size)))
-        for extra in self._group.ids[own:]:
+        for extra in self._ids[own:]:
             runs = integer.and_(runs, integer.eq(extra.value, 0))
         return runs
 
@@ -141,6 +156,12 @@ class Grid:
             number = integer.add(number, integer.mul(special, scale))
             scale *= size
         return number
+
+
+def masked_dims(dims: tuple[Dim, ...], schedule: Schedule, grid: Grid | None) -> frozenset[str]:
+    """Dims whose tail is masked: those of a tensor core, whose tiles are whole, and a grid's."""
+    found = {a.dim for a in schedule.axes if a.kind is AxisKind.TENSOR}
+    return frozenset(found | grid.masked(dims, schedule) if grid is not None else found)
 
 
 def _extent(size: Extent) -> UOp:

@@ -35,12 +35,12 @@ class Indices:
         self.result: Callable[[UOp, int, Offsets, str | None], UOp]
         self.loops: dict[UOp, UOp] = {}  # index-typed loop variable -> the program's
         self._affine: dict[UOp, integer.Affine] = {}
-        self._bases: dict[tuple[UOp, tuple[int, ...]], UOp] = {}
+        self._bases: dict[tuple[UOp, tuple[object, ...]], UOp] = {}
         self._lowered: dict[UOp, UOp] = {}
 
-    def bindings(self, names: tuple[str, ...]) -> tuple[int, ...]:
+    def bindings(self, names: tuple[str, ...]) -> tuple[object, ...]:
         """What tells one set of open loops from another, for these dims."""
-        return tuple([self.dims[n].binding for n in names])
+        return tuple([self.dims[n].place for n in names])
 
     def at(self, expr: UOp, offsets: Offsets, values: dict[UOp, UOp], vector: str | None) -> Place:
         """An index expression at a coordinate; `vector` names the dim whose lanes it may walk.

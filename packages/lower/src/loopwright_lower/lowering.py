@@ -24,11 +24,12 @@ from loopwright_lower.decompose import decompose
 from loopwright_lower.dims import dim_states
 from loopwright_lower.emit import Emitter, check_threads, thread_count
 from loopwright_lower.functions import functions_of, program_functions
-from loopwright_lower.grid import PARALLEL, Grid
+from loopwright_lower.grid import PARALLEL, Grid, masked_dims
 from loopwright_lower.group import check_groups
 from loopwright_lower.indices import Indices, int_dtype_for
 from loopwright_lower.memory import Memory
 from loopwright_lower.stage import Stages, check_dims
+from loopwright_lower.tensor import bind_products, place_results
 from loopwright_lower.values import Values
 
 
@@ -37,10 +38,14 @@ def lower(kernel: Kernel, target: Target) -> Program:
     check_dims(kernel.dims)
     kernel = with_grid(kernel, target)
     _check_kinds(kernel, target)
+    use = kernel.schedule.tensor_core
     n_shared = [len(group) for group in kernel.shared]
     flat = tuple(v for group in kernel.shared for v in group)
     known = functions_of(target)
-    roots = decompose((kernel.body, *flat), target, functions=known)
+    roots = (kernel.body, *flat)
+    if use is not None:
+        roots = bind_products(roots, kernel.schedule, Analysis(roots, kernel.dims))
+    roots = decompose(roots, target, functions=known)
     sink, flat = roots[0], roots[1:]
     shared = []
     for n in n_shared:
@@ -50,8 +55,11 @@ def lower(kernel: Kernel, target: Target) -> Program:
     kernel = kernel.with_schedule(block_sums(kernel.schedule, facts.nodes))
     statements = make_statements(sink, kernel.schedule, facts)
     grid = Grid(statements, kernel.schedule, target) if target.has_local else None
-    masked = grid.masked(kernel.dims, kernel.schedule) if grid else frozenset()
+    masked = masked_dims(kernel.dims, kernel.schedule, grid)
     dims = dim_states(kernel.dims, kernel.schedule, _reversed_dims(facts.nodes), masked)
+    if use is not None and grid is not None and grid.core_lane is not None:
+        place_results(use, dims, grid.core_lane)
+        grid.core_parts = {d: part for d in (use.m, use.n) if (part := dims[d].part) is not None}
     builder = Builder(int_dtype_for(facts.nodes, dims, grid.largest if grid else 1))
     indices = Indices(builder, dims, facts.free)
     values = Values(builder, indices, Memory(builder, indices, dims), dims, facts)
@@ -95,6 +103,7 @@ def _check_kinds(kernel: Kernel, target: Target) -> None:
 
 _ANYWHERE = frozenset(
     {AxisKind.LOOP, AxisKind.REDUCE, AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.VECTOR}
+    | {AxisKind.TENSOR}
 )
 _CPU_KINDS = _ANYWHERE | {AxisKind.THREAD}
 _GPU_KINDS = _ANYWHERE | PARALLEL

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from loopwright_core.ir import dtype as dt
@@ -10,6 +11,7 @@ from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import FALSE, TRUE, UOp, Variable, const
 from loopwright_core.kernel.dims import Axis
+from loopwright_core.plugin.tensor_core import Digits
 from loopwright_lower.build import Builder
 from loopwright_lower.dims import DimState, lane_leaf
 from loopwright_lower.indices import Indices, Offsets, Place
@@ -17,10 +19,21 @@ from loopwright_lower.indices import Indices, Offsets, Place
 
 @dataclass(eq=False)
 class AxisArray:
-    """A local array addressed by axes: `sum(axis * stride)`."""
+    """A local array addressed by axes: `sum(axis * stride)`.
+
+    `tile`: axes whose digits place an element in a tensor core's tile, the innermost part.
+    """
 
     storage: UOp
     strides: tuple[tuple[Axis, int], ...]
+    tile: tuple[tuple[Axis, Digits], ...] = ()
+
+    def within(self, at: Callable[[Axis], UOp]) -> UOp:
+        """Where an element lies in its tile."""
+        total = integer.add(0, 0)
+        for axis, digits in self.tile:
+            total = integer.add(total, register_part(digits, at(axis)))
+        return total
 
     def place(self, dims: dict[str, DimState], offsets: Offsets, vector: str | None) -> Place:
         """Where the element of the present axes (and, for lanes, of lane 0) lies."""
@@ -35,9 +48,21 @@ class AxisArray:
                 offset = offsets.get(axis.dim, 0)
                 base = integer.add(base, state.coordinate(axis, offset) * stride)
             else:
-                value = next(e.value for e in state.entered if e.axis == axis)
+                value = state.value(axis, offsets.get(axis.dim, 0))
                 base = integer.add(base, integer.mul(value, stride))
+        if self.tile:
+            inner = self.within(lambda a: dims[a.dim].value(a, offsets.get(a.dim, 0)))
+            base = integer.add(base, inner)
         return Place(base, lane_stride)
+
+
+def register_part(digits: Digits, place: UOp) -> UOp:
+    """The part of a register's number that its row (or column) decides."""
+    total = integer.add(0, 0)
+    for d in digits:
+        digit = integer.mod(integer.floordiv(place, d.stride), d.modulus)
+        total = integer.add(total, integer.mul(digit, d.divisor))
+    return total
 
 
 def axis_strides(axes: tuple[Axis, ...]) -> tuple[tuple[tuple[Axis, int], ...], int]:

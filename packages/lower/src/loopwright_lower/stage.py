@@ -13,10 +13,12 @@ from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 from loopwright_core.kernel.renaming import renaming
 from loopwright_core.kernel.schedule import Schedule, Stage
 from loopwright_core.kernel.statements import Statement, Step, link_kept
+from loopwright_core.plugin.tensor_core import Digits
 from loopwright_lower.cooperate import Cooperation
 from loopwright_lower.grid import OF_WORKGROUP, Grid
 from loopwright_lower.indices import Offsets, Place
 from loopwright_lower.memory import AxisArray, axis_strides
+from loopwright_lower.tensor import tile_digits
 from loopwright_lower.values import Values
 from loopwright_lower.windows import PositionArray
 
@@ -58,6 +60,8 @@ class Stages:
             a for a in schedule.axes if a.dim in names and not any(p.axis == a for p in prefix)
         ]
         number = len(statements) + 1
+        use = schedule.tensor_core
+        tile = tile_digits(use, schedule, load, statements) if use is not None else ()
         array: AxisArray | PositionArray
         if self.together is not None:
             around = [p.axis for p in prefix if p.axis.dim in names]
@@ -74,7 +78,7 @@ class Stages:
             own = [Step(a, number) for a in order if not a.kind.is_expanded]
             missing = [a for a in inner if not a.kind.is_expanded and a not in order]
             path = (*prefix, *own, *(Step(a, number) for a in missing))
-            array = self._panel(stage, load, inner)
+            array = self._panel(stage, load, inner, tile=tile)
         copy = Statement(number, "copy", load, (), names, (), path)
         copy.order = [
             n for n in toposort(load.src) if n.op not in _NOT_VALUES and not self.facts.is_index[n]
@@ -87,13 +91,22 @@ class Stages:
             copy.consumers.append(s)
         return copy
 
-    def _panel(self, stage: Stage, load: UOp, inner: list[Axis], shared: bool = False) -> AxisArray:
-        """The array of a copy, over the axes inside it."""
+    def _panel(
+        self,
+        stage: Stage,
+        load: UOp,
+        inner: list[Axis],
+        shared: bool = False,
+        tile: tuple[tuple[Axis, Digits], ...] = (),
+    ) -> AxisArray:
+        """The array of a copy, over the axes inside it; whole tiles of a tensor core innermost."""
         layout = _by_names(inner, stage.layout) if stage.layout else _lanes_last(inner)
         layout = [*(a for a in inner if a not in layout), *layout]
-        strides, size = axis_strides(tuple(layout))
-        name = f"{stage.access}_tile"
-        return AxisArray(self.builder.local(name, load.dtype, size, shared), strides)
+        tiled = [a for a, _ in tile]
+        outer = [a for a in layout if a not in tiled]
+        strides, size = axis_strides((*outer, *tiled))
+        storage = self.builder.local(f"{stage.access}_tile", load.dtype, size, shared)
+        return AxisArray(storage, strides[: len(outer)], tile)
 
     def _halo_array(self, load: UOp, inner: list[Axis], prefix: tuple[Step, ...]) -> PositionArray:
         """Extents per buffer dimension: `h + a - 1` over a block of 8 rows and 3 taps is 10."""

@@ -31,7 +31,7 @@ class Values:
         self.builder, self.indices, self.memory = builder, indices, memory
         self.dims, self.facts = dims, facts
         indices.result = self.result
-        self._memo: dict[tuple[UOp, tuple[int, ...], tuple[int, ...]], UOp] = {}
+        self._memo: dict[tuple[UOp, tuple[int, ...], tuple[object, ...]], UOp] = {}
         self._flat: dict[UOp, UOp] = {}
         self.finals: dict[UOp, Finals] = {}  # reduce -> its values by free offsets
         self.arrays: dict[UOp, tuple[LocalArray, ...]] = {}  # reduce / staged LOAD / kept value

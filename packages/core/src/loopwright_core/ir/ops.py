@@ -97,7 +97,9 @@ class Op(Enum):
     PREFETCH = auto()  # src: (INDEX,)
     BARRIER = auto()
     FENCE = auto()  # streaming stores before it are visible after it
-    WMMA = auto()
+    WMMA = auto()  # src: (A, B, C), what this thread holds of each; arg: TensorCore; A x B + C
+    TILE_LOAD = auto()  # src: (INDEX, elements from row to row); arg: (rows, columns) in memory
+    TILE_STORE = auto()  # src: (INDEX, elements from row to row, tile); arg: as TILE_LOAD
     SHUFFLE = auto()
 
     # Enum's own hash is a Python call, and every node is looked up by its op.

@@ -10,13 +10,16 @@ from loopwright_core.ir.bounds import bounds
 from loopwright_core.ir.given import Given, affine_range, given_bounds
 from loopwright_core.ir.integer import lt, prove
 from loopwright_core.ir.ops import ELEMENTWISE, RAW, Op
+from loopwright_core.ir.spec_core import TILES, tile_corners
 from loopwright_core.ir.uop import TRUE, Extent, UOp, Variable, const, toposort
 from loopwright_core.program.program import Param, Phase
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One lane of a LOAD or STORE: it touches `offset` where all of `conditions` hold.
+    """One lane of a LOAD or STORE, or one corner of a tile.
+
+    It touches `offset` where all of `conditions` hold.
 
     `loops` are the RANGEs around it. `shape` is the array's.
     """
@@ -63,7 +66,7 @@ def accesses(phase: Phase, params: Iterable[Param]) -> Iterator[Access]:
             branches.append(node.src[0])
         elif node.op is Op.ENDIF:
             branches.pop()
-        elif node.op in (Op.LOAD, Op.STORE):
+        elif node.op in (Op.LOAD, Op.STORE) or node.op in TILES:
             index = node.src[0]
             storage = index.src[0]
             while storage.op is Op.AFTER:
@@ -72,8 +75,12 @@ def accesses(phase: Phase, params: Iterable[Param]) -> Iterator[Access]:
                 name, shape = arrays[storage.arg.slot].name, arrays[storage.arg.slot].shape
             else:
                 name, shape = storage.arg.name, (storage.arg.size,)
-            lanes = (node if node.op is Op.LOAD else node.src[1]).dtype.lanes
-            for offset, valid in split.places(index, lanes):
+            if node.op in TILES:
+                places = [(offset, TRUE) for offset in tile_corners(node)]
+            else:
+                lanes = (node if node.op is Op.LOAD else node.src[1]).dtype.lanes
+                places = split.places(index, lanes)
+            for offset, valid in places:
                 if bounds(valid)[1] == 0:
                     continue
                 conditions = (*branches, *(() if valid is TRUE else (valid,)))

@@ -19,6 +19,7 @@ from loopwright_core.ir.spec_common import (
     refuse,
     volume,
 )
+from loopwright_core.ir.spec_core import TILES, check_tile, check_wmma
 from loopwright_core.ir.spec_grid import check_barrier, check_grid, check_id
 from loopwright_core.ir.spec_registers import check_registers
 from loopwright_core.ir.uop import UOp
@@ -35,10 +36,11 @@ from loopwright_core.program.program import (
 
 LEAVES = frozenset({Op.CONST, Op.VAR, Op.BUFFER, Op.SPECIAL, Op.PARAM})
 # Ops without a value, which may stand more than once.
-STATEMENTS = frozenset({Op.STORE, Op.PREFETCH, Op.BARRIER, Op.FENCE})
+STATEMENTS = frozenset({Op.STORE, Op.TILE_STORE, Op.PREFETCH, Op.BARRIER, Op.FENCE})
 # Total ops that a program holds only for targets that list them.
 LISTED = RAW | {Op.FLOORDIV, Op.MOD, Op.SHL, Op.SHR, Op.MAX, Op.MIN} | {Op.EXP, Op.LOG, Op.POW}
-LISTED |= {Op.SIN, Op.COS, Op.TANH, Op.WMMA, Op.SHUFFLE}
+LISTED |= {Op.SIN, Op.COS, Op.TANH, Op.WMMA, Op.SHUFFLE, *TILES}
+_THROUGH_INDEX = frozenset({Op.LOAD, Op.STORE, Op.PREFETCH, *TILES})
 _CLOSES = {Op.END: Op.RANGE, Op.ENDIF: Op.IF}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*\Z")
 
@@ -150,7 +152,7 @@ class _Checker:
     def source(self, node: UOp, position: int, s: UOp) -> None:
         """A source is a leaf, or stands before in a block that is still open."""
         if s.op is Op.INDEX:
-            fine = node.op in (Op.LOAD, Op.STORE, Op.PREFETCH) and position == 0
+            fine = node.op in _THROUGH_INDEX and position == 0
             need(fine, node, "uses an INDEX as a value")
         elif base_of(s).op in (Op.BUFFER, Op.DEFINE_LOCAL):
             fine = node.op in (Op.INDEX, Op.AFTER) and position == 0
@@ -240,15 +242,21 @@ class _Checker:
             return
         rule = _RULES.get(op)
         if rule is None:
-            if op in (Op.WMMA, Op.SHUFFLE, Op.BARRIER):
+            around = [opener for opener, _ in self.blocks if opener is not None]
+            if op is Op.WMMA:
+                self.listed(node)
+                check_wmma(node, self.phase, self.target, around)
+                return
+            if op in (Op.SHUFFLE, Op.BARRIER):
                 fine = self.phase.local_size is not None
                 need(fine, node, f"{op.name} stands only in a phase with workgroups")
                 if op is Op.BARRIER:
-                    check_barrier(node, [opener for opener, _ in self.blocks if opener is not None])
+                    check_barrier(node, around)
                 return
             refuse(node, f"{op.name} is no op of level 3", self.phase.name)
         rule(node)
-        if op is Op.STORE:
+        self.listed(node)
+        if op in (Op.STORE, Op.TILE_STORE):
             self.stored(node)
         elif op is Op.DEFINE_LOCAL and node.arg.shared:
             fine = self.phase.local_size is not None and self.blocks[-1][0] is None
@@ -263,14 +271,19 @@ class _Checker:
         target = self.target
         if target is None:
             return
-        if node.op in LISTED:
-            need(node.op in target.ops, node, f"{target.name} does not list {node.op.name}")
+        self.listed(node)
         if node.op is Op.FMA:
             need(target.has_fma, node, f"{target.name} has no fused multiply-add")
         moves = node.op in (Op.CAST, Op.BITCAST, Op.WHERE)
         for d in (node.dtype.scalar, *[s.dtype.scalar for s in node.src]):
             fine = d.is_bool or d in target.arith or (moves and d in target.storage)
             need(fine, node, f"{target.name} does not compute in {d}")
+
+    def listed(self, node: UOp) -> None:
+        """The target lists an op that not every target has."""
+        if self.target is not None and node.op in LISTED:
+            fine = node.op in self.target.ops
+            need(fine, node, f"{self.target.name} does not list {node.op.name}")
 
     def stored(self, node: UOp) -> None:
         storage = base_of(node.src[0].src[0])
@@ -408,6 +421,8 @@ _RULES: dict[Op, Callable[[UOp], None]] = {
     Op.INDEX: _index,
     Op.LOAD: _load,
     Op.STORE: _store,
+    Op.TILE_LOAD: check_tile,
+    Op.TILE_STORE: check_tile,
     Op.DEFINE_LOCAL: _local,
     Op.DEFINE_REG: _register,
     Op.ASSIGN: _assign,

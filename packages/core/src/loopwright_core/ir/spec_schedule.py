@@ -44,6 +44,7 @@ def check_schedule(kernel: Kernel) -> None:
             _refuse(kernel, f"axis {axis.name} stands behind {expanded}, which is expanded")
     for d in kernel.dims:
         _check_radix(kernel, d, schedule.of_dim(d.name))
+    _check_core(kernel)
     n_threads = sum(a.kind is AxisKind.THREAD for a in schedule.axes)
     if n_threads > 1:
         _refuse(kernel, f"{n_threads} axes are threads: one may be")
@@ -81,6 +82,24 @@ def _check_radix(kernel: Kernel, dim: Dim, outermost_first: tuple[Axis, ...]) ->
         stride *= axis.size
     if stride < dim.size:
         _refuse(kernel, f"the axes of {dim.name} cover {stride} of {dim.size}")
+
+
+def _check_core(kernel: Kernel) -> None:
+    """TENSOR axes are the innermost of the dims a tensor core is bound to, of its tile's size."""
+    use = kernel.schedule.tensor_core
+    found = {a.dim: a for a in kernel.schedule.axes if a.kind is AxisKind.TENSOR}
+    if use is None:
+        for axis in found.values():
+            _refuse(kernel, f"axis {axis.name} is TENSOR, but no tensor core is bound")
+        return
+    m, n, k = use.core.dims
+    reduces = [name for name in found if kernel.dim(name).is_reduce]
+    if set(found) != {use.m, use.n, *reduces} or not reduces or use.m == use.n:
+        names = ", ".join(found)
+        _refuse(kernel, f"{use.core.name} is bound to {use.m}, {use.n} and reduces, not to {names}")
+    for size, name in ((m, use.m), (n, use.n), *((k, name) for name in reduces)):
+        if found[name].stride != 1 or found[name].size != size:
+            _refuse(kernel, f"{use.core.name} takes {size} of {name}, not axis {found[name].name}")
 
 
 def _refuse(kernel: Kernel, rule: str) -> NoReturn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
+from loopwright_core.plugin.tensor_core import TensorCore
 
 Arg = tuple[str | int | tuple[str, ...], ...]
 
@@ -48,8 +49,28 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorUse:
+    """What a schedule's TENSOR axes are bound to: the rows of `core` run along output dim `m`,
+    its columns along output dim `n`, and the reduce dims that have a TENSOR axis are its K.
+
+    `multiplies` false ("shape"): the same axes and threads, but plain multiplications.
+    """
+
+    core: TensorCore
+    m: str
+    n: str
+    multiplies: bool = True
+
+    def is_looped(self, axis: Axis) -> bool:
+        """Whether a TENSOR axis is a loop of the statements around the core's: where one thread
+        does all, and along K where nothing but the axes is the core's."""
+        return self.core.is_tile or not (self.multiplies or axis.dim in (self.m, self.n))
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
-    """`axes` in nest order, outermost first; expanded axes have no place and stand last.
+    """`axes` in nest order, outermost first; TENSOR axes are inside all other loops, expanded axes
+    have no place and stand last.
 
     `opts` is the list that made it, for replay and display. `prefetch`: (access, steps) pairs.
     `nt_stores`: buffer names stored around the cache. `stream`: (axis name, pages) pairs.
@@ -60,7 +81,7 @@ class Schedule:
     opts: tuple[Opt, ...] = ()
     prefetch: tuple[tuple[str, int], ...] = ()
     nt_stores: tuple[str, ...] = ()
-    tensor_core: str | None = None
+    tensor_core: TensorUse | None = None
     no_locals: bool = False
 
     def of_dim(self, dim: str) -> tuple[Axis, ...]:
@@ -70,6 +91,8 @@ class Schedule:
     def with_axes(self, axes: tuple[Axis, ...]) -> Schedule:
         """The same schedule over other axes, loop-kind axes first."""
         loops = [a for a in axes if not a.kind.is_expanded]
+        if self.tensor_core is not None:
+            loops.sort(key=lambda a: a.kind is AxisKind.TENSOR)
         if len(loops) < len(axes):
             loops += [a for a in axes if a.kind.is_expanded]
         return self._changed(tuple(loops), self.opts)

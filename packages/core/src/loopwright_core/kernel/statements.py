@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import TRUE, UOp, toposort
-from loopwright_core.kernel.dims import Axis, Dim
+from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 from loopwright_core.kernel.kernel import Kernel, buffer_name
 from loopwright_core.kernel.schedule import Schedule
 
@@ -43,7 +43,10 @@ class Step(NamedTuple):
 
 @dataclass(eq=False)
 class Statement:
-    """`order`: the value nodes its leaf evaluates, sources first. `reads`: what must run before."""
+    """`order`: the value nodes its leaf evaluates, sources first. `reads`: what must run before.
+
+    `by_core`: a reduce of products that the schedule's tensor core does.
+    """
 
     number: int
     kind: Kind
@@ -56,6 +59,7 @@ class Statement:
     reads: list[Statement] = field(default_factory=list)
     consumers: list[Statement] = field(default_factory=list)
     copy: object = None  # kind "copy": the local array it fills, as the lowering describes it
+    by_core: bool = False
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -198,9 +202,23 @@ def reduce_values(node: UOp) -> tuple[UOp, ...]:
     return tuple(s for s in node.src if s.op is not Op.DIM)
 
 
-def path_of(schedule: Schedule, dims: tuple[str, ...]) -> tuple[Step, ...]:
-    """The loops of a statement over these dims."""
-    return tuple(Step(a) for a in schedule.axes if not a.kind.is_expanded and a.dim in dims)
+def path_of(schedule: Schedule, dims: tuple[str, ...], by_core: bool = False) -> tuple[Step, ...]:
+    """The loops of a statement over these dims; `by_core`: a tensor core does its TENSOR axes."""
+    loops = [a for a in schedule.axes if not a.kind.is_expanded and a.dim in dims]
+    use = schedule.tensor_core
+    if use is not None:
+        loops = [
+            a for a in loops if a.kind is not AxisKind.TENSOR or (use.is_looped(a) and not by_core)
+        ]
+    return tuple(map(Step, loops))
+
+
+def is_by_core(schedule: Schedule, bound: tuple[str, ...]) -> bool:
+    """Whether a reduce over these dims is what the schedule's tensor core multiplies."""
+    use = schedule.tensor_core
+    if use is None or not use.multiplies:
+        return False
+    return any(a.kind is AxisKind.TENSOR and a.dim in bound for a in schedule.axes)
 
 
 def make_statements(sink: UOp, schedule: Schedule, facts: Analysis) -> list[Statement]:
@@ -216,8 +234,10 @@ def make_statements(sink: UOp, schedule: Schedule, facts: Analysis) -> list[Stat
             free, bound, kind, values = facts.free(node), (), "store", node.src
         else:
             continue
-        path = path_of(schedule, free + bound)
-        found[node] = Statement(len(found) + 1, kind, node, values, free, bound, path)
+        by_core = is_by_core(schedule, bound)
+        path = path_of(schedule, free + bound, by_core)
+        number = len(found) + 1
+        found[node] = Statement(number, kind, node, values, free, bound, path, by_core=by_core)
     for statement in found.values():
         _walk(statement, found, facts)
     return list(found.values())
@@ -236,10 +256,18 @@ def statements_of(kernel: Kernel) -> list[Statement]:
         _known[kernel.body] = (kernel.dims, known)
     steps = [(a.dim, Step(a)) for a in kernel.schedule.axes if not a.kind.is_expanded]
     made = []
+    plain = kernel.schedule.tensor_core is None
     for s in known:
         dims = s.dims
-        path = tuple([step for dim, step in steps if dim in dims])
-        made.append(Statement(s.number, s.kind, s.node, s.values, s.free, s.bound, path, s.order))
+        by_core = False
+        if plain:
+            path = tuple([step for dim, step in steps if dim in dims])
+        else:
+            by_core = is_by_core(kernel.schedule, s.bound)
+            path = path_of(kernel.schedule, dims, by_core)
+        own = Statement(s.number, s.kind, s.node, s.values, s.free, s.bound, path, s.order)
+        own.by_core = by_core
+        made.append(own)
     for old, new in zip(known, made, strict=True):
         new.reads = [made[s.number - 1] for s in old.reads]
         new.consumers = [made[s.number - 1] for s in old.consumers]

@@ -18,6 +18,7 @@ from loopwright_core.ir.uop import UOp
 from loopwright_core.oracle.access import load_step, store_step
 from loopwright_core.oracle.alu import compute, constant, undefined
 from loopwright_core.oracle.memory import Cells, size_of
+from loopwright_core.oracle.multiply import multiply_step, tile_step
 from loopwright_core.program.program import Phase
 
 Env = list[Any]
@@ -26,7 +27,7 @@ Variables = Mapping[str, int]
 Functions = dict[str, Callable[..., Any]]
 _ALIASES = frozenset({Op.AFTER, Op.ASSIGN})
 _NO_EFFECT = frozenset({Op.AFTER, Op.INDEX, Op.PREFETCH, Op.FENCE})
-_LATER = frozenset({Op.BARRIER, Op.WMMA, Op.SHUFFLE})
+_LATER = frozenset({Op.BARRIER, Op.SHUFFLE})
 
 
 class Compiler:
@@ -157,6 +158,10 @@ class Compiler:
                 env[target] = env[value]
 
             return assign
+        if op in (Op.TILE_LOAD, Op.TILE_STORE):
+            return tile_step(self, node, where)
+        if op is Op.WMMA:
+            return multiply_step(self, node, where)
         if op in _LATER:
             fail(VerifyError, f"{where}: the interpreter runs no {op.name} yet")
         sources = [self.place(s, where) for s in node.src]

@@ -27,6 +27,7 @@ from loopwright_core.oracle.compiler import (
     may_be_undefined,
 )
 from loopwright_core.oracle.memory import Array, Cells, size_of
+from loopwright_core.oracle.multiply import multiply_together
 from loopwright_core.oracle.threads import Private, Watched
 from loopwright_core.program.program import Param, Phase
 
@@ -163,6 +164,11 @@ class Lockstep(Compiler):
             return self.array(node)
         if op is Op.BARRIER:
             return self.barrier(where)
+        if op is Op.WMMA:
+            group = prod(self.phase.local_size or (1,))
+            return multiply_together(self, node, where, lambda: self.count, group)
+        if op in (Op.TILE_LOAD, Op.TILE_STORE):
+            fail(VerifyError, f"{where}: one thread moves whole tiles, but the phase has a grid")
         if op is Op.ASSIGN:
             value, target = self.place(node.src[1], where), self.place(node.src[0], where)
             lanes = node.dtype.lanes

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
+from loopwright_core.plugin.tensor_core import TensorCore
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Target:
     vector_bytes: widths of a SIMD value in bytes, ascending; () = scalars only.
     registers: SIMD registers; caches: bytes of L1d, L2, L3 per core (0: absent).
     threads: worker threads one launch may use.
+    tensor_cores: in the order in which they are tried.
     """
 
     name: str
@@ -43,7 +45,7 @@ class Target:
     global_max: tuple[int, ...] | None = None
     subgroup: int = 1
     has_images: bool = False
-    tensor_cores: tuple[object, ...] = ()
+    tensor_cores: tuple[TensorCore, ...] = ()
     features: frozenset[str] = field(default_factory=frozenset)
 
     def lanes(self, dtype: DType) -> tuple[int, ...]:

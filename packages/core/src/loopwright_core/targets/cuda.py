@@ -6,8 +6,10 @@ Source: CUDA C++ Programming Guide, tables of technical specifications per compu
 from __future__ import annotations
 
 from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.ops import Op
 from loopwright_core.plugin.target import Target
 from loopwright_core.targets.common import OPS
+from loopwright_core.targets.mma import mma
 
 _ARITH = frozenset({dt.bool_, *dt.INTS, dt.float32, dt.float64})
 # Opt-in shared memory of one workgroup, in KiB, by compute capability.
@@ -22,7 +24,7 @@ def cuda(arch: str = "sm_80") -> Target:
         arch=arch,
         arith=_ARITH,
         storage=frozenset(dt.ARRAY_DTYPES) - _ARITH,
-        ops=OPS,
+        ops=OPS | {Op.WMMA},
         vector_bytes=(4, 8, 16),
         registers=255,
         caches=(128 << 10, 4 << 20, 0),
@@ -33,4 +35,5 @@ def cuda(arch: str = "sm_80") -> Target:
         local_max=(1024, 1024, 64),
         global_max=(2**31 - 1, 65535, 65535),
         subgroup=32,
+        tensor_cores=mma(arch),
     )

@@ -6,8 +6,10 @@ Source: Metal Feature Set Tables (threadgroup memory, threads per threadgroup, b
 from __future__ import annotations
 
 from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.ops import Op
 from loopwright_core.plugin.target import Target
 from loopwright_core.targets.common import OPS
+from loopwright_core.targets.simdgroup import SIMDGROUP
 
 _ARITH = frozenset({dt.bool_, *dt.INTS, dt.float32})
 # No double at all; 8-bit floats are stored as bytes.
@@ -21,7 +23,7 @@ def metal() -> Target:
         arch="apple7",
         arith=_ARITH,
         storage=_STORAGE,
-        ops=OPS,
+        ops=OPS | {Op.WMMA},
         vector_bytes=(4, 8, 16),
         registers=128,
         caches=(8 << 10, 4 << 20, 0),
@@ -32,4 +34,5 @@ def metal() -> Target:
         max_threads=1024,
         local_max=(1024, 1024, 1024),
         subgroup=32,
+        tensor_cores=SIMDGROUP,
     )

@@ -1,0 +1,56 @@
+"""TENSOR axes: every instruction, whole and ragged sizes, staged operands, other statements."""
+
+from __future__ import annotations
+
+import pytest
+from cores import AMX, TARGETS, agree, matmul
+from grids import count
+
+from loopwright_core.ir.ops import Op
+from loopwright_core.kernel.dims import AxisKind
+from loopwright_core.kernel.schedule import Stage
+from loopwright_core.plugin.target import Target
+from loopwright_core.plugin.tensor_core import TensorCore
+from loopwright_core.targets.cuda import cuda
+
+PAIRS = list({core: target for target in TARGETS for core in target.tensor_cores}.items())
+EVERY_CORE = pytest.mark.parametrize(
+    ("core", "target"), PAIRS, ids=[f"{core.name}-{target.name}" for core, target in PAIRS]
+)
+MODES = pytest.mark.parametrize("multiplies", [True, False], ids=["use", "shape"])
+UPCAST, LOCAL = AxisKind.UPCAST, AxisKind.LOCAL
+HALF = next(c for c in cuda("sm_80").tensor_cores if c.name == "m16n8k16_f16_f16_f32")
+
+
+@MODES
+@EVERY_CORE
+def test_matmul(core: TensorCore, target: Target, multiplies: bool) -> None:
+    """A product of whole tiles, and one whose every side ends inside a tile."""
+    m, n, k = core.dims
+    whole = agree(matmul(2 * m, n, 2 * k, core), target, core, multiplies=multiplies)
+    assert (count(whole, Op.WMMA) > 0) == multiplies
+    agree(matmul(m + 3, 2 * n + 1, k + 5, core), target, core, multiplies=multiplies)
+
+
+@MODES
+@pytest.mark.parametrize("sizes", [(64, 64, 64), (50, 40, 70)])
+def test_register_tiles_on_workgroups(sizes: tuple[int, int, int], multiplies: bool) -> None:
+    """Several tiles a thread, several groups of a core's threads in a workgroup, staged or not."""
+    cuts = ("i/16", 2, UPCAST), ("j/8", 2, UPCAST), ("j/16", 2, LOCAL)
+    for stages in ([], [Stage("A", "k/16"), Stage("B", "k/16")]):
+        ast, target = matmul(*sizes, HALF), cuda("sm_80")
+        program = agree(ast, target, HALF, *cuts, stages=stages, multiplies=multiplies)
+        assert count(program, Op.WMMA) == (4 if multiplies else 0)
+        assert (count(program, Op.BARRIER) > 0) == bool(stages)
+
+
+@pytest.mark.parametrize("core", AMX.tensor_cores, ids=lambda core: core.name)
+@pytest.mark.parametrize("sizes", [(64, 64, 128), (50, 40, 70)])
+def test_tiles_from_panels(core: TensorCore, sizes: tuple[int, int, int]) -> None:
+    """Staged operands lie as the core reads its tiles: nothing is gathered, each is loaded once."""
+    cuts = ("i/16", 2, UPCAST), ("j/16", 2, UPCAST)
+    for at_a, at_b in (("j/32", "j/32"), ("i/32", "")):
+        stages = [Stage("A", at_a), Stage("B", at_b)]
+        program = agree(matmul(*sizes, core), AMX, core, *cuts, stages=stages)
+        assert count(program, Op.TILE_LOAD) == 4
+        assert count(program, Op.WMMA) == 4
