@@ -27,9 +27,12 @@ HALF = next(c for c in cuda("sm_80").tensor_cores if c.name == "m16n8k16_f16_f16
 def test_matmul(core: TensorCore, target: Target, multiplies: bool) -> None:
     """A product of whole tiles, and one whose every side ends inside a tile."""
     m, n, k = core.dims
-    whole = agree(matmul(2 * m, n, 2 * k, core), target, core, multiplies=multiplies)
+    # tiles of one thread are large, and the interpreter runs their loops element by element
+    times = 1 if core.is_tile else 2
+    whole = agree(matmul(times * m, n, times * k, core), target, core, multiplies=multiplies)
     assert (count(whole, Op.WMMA) > 0) == multiplies
-    agree(matmul(m + 3, 2 * n + 1, k + 5, core), target, core, multiplies=multiplies)
+    ragged = (m - 3, n - 1, k - 5) if core.is_tile else (m + 3, 2 * n + 1, k + 5)
+    agree(matmul(*ragged, core), target, core, multiplies=multiplies)
 
 
 @MODES
@@ -44,8 +47,8 @@ def test_register_tiles_on_workgroups(sizes: tuple[int, int, int], multiplies: b
         assert (count(program, Op.BARRIER) > 0) == bool(stages)
 
 
-@pytest.mark.parametrize("core", AMX.tensor_cores, ids=lambda core: core.name)
-@pytest.mark.parametrize("sizes", [(64, 64, 128), (50, 40, 70)])
+@pytest.mark.parametrize("core", AMX.tensor_cores[:2], ids=lambda core: core.name)
+@pytest.mark.parametrize("sizes", [(32, 32, 64), (20, 33, 70)])
 def test_tiles_from_panels(core: TensorCore, sizes: tuple[int, int, int]) -> None:
     """Staged operands lie as the core reads its tiles: nothing is gathered, each is loaded once."""
     cuts = ("i/16", 2, UPCAST), ("j/16", 2, UPCAST)
