@@ -54,7 +54,7 @@ class Grid:
         names, sizes = _positions(statements, OF_WORKGROUP)
         together = core_threads(schedule)
         if together > 1:  # neighbours, so the innermost position
-            names, sizes = (*names, "a tensor core"), (*sizes, together)
+            names, sizes = (*names, "of the tensor core"), (*sizes, together)
         self._group = launch("lidx", names, sizes, target.local_max)
         self.core_lane = self._group.ids[-1].value if together > 1 else None
         self._ids = self._group.ids[:-1] if together > 1 else self._group.ids
@@ -65,7 +65,7 @@ class Grid:
             largest = max(zip(sizes, names), key=lambda p: _most(p[0]))
             fail(
                 LoweringError,
-                f"a workgroup of {self.threads} threads is needed, most of them for "
+                f"a workgroup of {self.threads} threads is needed, most of them for axis "
                 f"{largest[1]}, and {target.name} has {target.max_threads}",
                 fix="Use a smaller LOCAL or GROUP",
             )
