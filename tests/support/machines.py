@@ -16,8 +16,8 @@ from support.schedule_cases import Machine, Run
 
 DEVICE = CpuDevice()
 IS_READY = DEVICE.state()[0] == "ready"
-# Two threads everywhere, and caches so small that every output may be stored around them.
-CPU: Target = replace(DEVICE.target, threads=2, caches=(1 << 10, 1 << 8, 0))
+# Three threads everywhere, and caches so small that every output may be stored around them.
+CPU: Target = replace(DEVICE.target, threads=3, caches=(1 << 10, 1 << 8, 0))
 
 
 def compiled(program: Program) -> Run:
@@ -49,9 +49,9 @@ def small_limits() -> Target:
 
 
 GPUS = (
-    Machine("cuda", cuda("sm_80"), interpreted, 240, 110, 5000),
-    Machine("metal", metal(), interpreted, 240, 80, 4000),
-    Machine("small", small_limits(), interpreted, 240, 80, 4000),
+    Machine("cuda", cuda("sm_80"), interpreted, 240, 110, 6000),
+    Machine("metal", metal(), interpreted, 240, 80, 4500),
+    Machine("small", small_limits(), interpreted, 240, 80, 4500),
 )
-CPUS = (Machine("cpu", CPU, compiled, 1500, 130, 7000),)
+CPUS = (Machine("cpu", CPU, compiled, 1500, 130, 5000),)
 MACHINES = {m.name: m for m in (*CPUS, *GPUS)}

@@ -104,7 +104,7 @@ def _amount(op: str, d: Opts, kernel: Kernel) -> Opt:
         axes = [a for a in axes if not kernel.dim(a.dim).is_reduce] or axes
     axis = d.rnd.choice(axes)
     if op == "THREAD":
-        return Opt(op, axis.name, 2)
+        return Opt(op, axis.name, d.rnd.randint(2, max(2, d.target.threads)))
     if op == "VECTOR":
         lanes = sorted({n for b in kernel.buffers for n in d.target.lanes(b.dtype)})
         return Opt(op, axis.name, d.rnd.choice(lanes or [4]))
