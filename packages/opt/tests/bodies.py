@@ -175,6 +175,13 @@ def take(count: int = 32, rows: int = 9, n: int = 16) -> Kernel:
     return kernel(dims, (at(2, (count, n), i, j), load(at(1, (rows, n), row, j))))
 
 
+def take_one(rows: int = 9, n: int = 16) -> Kernel:
+    """The row whose number lies in memory."""
+    (j,) = dims = (Dim("j", n),)
+    row = UOp(Op.CAST, dt.index, (load(place(0, (1,), dt.int32, const(0, dt.index))),))
+    return kernel(dims, (at(2, (n,), j.uop), load(at(1, (rows, n), row, j.uop))))
+
+
 def stencil(n: int = 64) -> Kernel:
     """Three neighbours, zero outside."""
     dims = Dim("i", n), Dim("k", 3, True)

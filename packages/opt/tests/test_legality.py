@@ -91,6 +91,7 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
     "prefetch of nothing": (bodies.matmul(), "PREFETCH D", "no access D"),
     "prefetch twice": (bodies.matmul(), "PREFETCH C · PREFETCH C", "prefetched already"),
     "prefetch of a gather": (bodies.take(), "PREFETCH B", "not affine"),
+    "prefetch of one gathered row": (bodies.take_one(), "PREFETCH B", "not affine"),
     "prefetch of now": (bodies.matmul(), "PREFETCH C 0", "one step ahead"),
     "stage of an output": (bodies.in_place(), "STAGE A", "is written in this kernel"),
     "stage under another's mask": (bodies.masked(), "STAGE A @i", "depends on other dims"),

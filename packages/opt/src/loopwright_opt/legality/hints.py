@@ -16,7 +16,7 @@ from loopwright_opt.facts import facts_of
 
 def next_place_is_affine(kernel: Kernel, opt: Opt, access: Access) -> None:
     """Where an access goes some steps later follows from the dims alone."""
-    if access.opaque:
+    if access.opaque or not access.is_plain:
         refuse(kernel, opt, f"where {access.name} goes next is not affine")
 
 
