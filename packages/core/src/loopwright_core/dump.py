@@ -19,13 +19,13 @@ def dump_ast(ast: UOp) -> str:
 
 
 def dump_kernel(kernel: Kernel) -> str:
-    """After `index`: the dims, every access with its strides, the scalar body."""
+    """After `index`: the dims, every access with its strides, values for KEEP, the scalar body."""
     dims = [
         f"dim {d.name}: {show_arg(d.size)}{' (reduce)' if d.is_reduce else ''}" for d in kernel.dims
     ]
-    return "\n".join(
-        [*dims, "", *[_line(row) for row in access_rows(kernel)], "", show(kernel.body)]
-    )
+    rows = [_line(row) for row in access_rows(kernel)]
+    values = [f"value v{n}: {formula(group[0])}" for n, group in enumerate(kernel.shared)]
+    return "\n".join([*dims, "", *rows, *values, "", show(kernel.body)])
 
 
 def dump_schedule(kernel: Kernel) -> str:

@@ -15,9 +15,9 @@ _EXPANDED = {AxisKind.UPCAST: "upcast", AxisKind.UNROLL: "unroll", AxisKind.VECT
 
 
 def nest(kernel: Kernel) -> str:
-    """One line, what is expanded at the leaves behind it.
+    """One line, what is expanded at the leaves and what else holds behind it.
 
-    `nest  loop i/4(25) { reduce k(64) }  upcast i(4)`
+    `nest  loop i/4(25) { reduce k(64) }  upcast i(4)  prefetch C(1)`
     """
     label = _labels(kernel)
 
@@ -31,7 +31,7 @@ def nest(kernel: Kernel) -> str:
 
     stages = [_stage(s) for s in kernel.schedule.stages if not s.at]
     parts = ["nest ", *stages, loops(_tree(kernel))]
-    return "  ".join([" ".join(filter(None, parts)), *_expanded(kernel, label)])
+    return "  ".join([" ".join(filter(None, parts)), *_rest(kernel, label)])
 
 
 def outline(kernel: Kernel) -> str:
@@ -48,7 +48,7 @@ def outline(kernel: Kernel) -> str:
                 add(node.children, depth + 1)
 
     add(_tree(kernel), 0)
-    return "\n".join([*lines, *_expanded(kernel, label)])
+    return "\n".join([*lines, *_rest(kernel, label)])
 
 
 def _tree(kernel: Kernel) -> Tree:
@@ -70,14 +70,17 @@ def _loop(node: LoopNode, kernel: Kernel, label: Callable[[Axis], str]) -> str:
     return " ".join([f"{axis.kind.name.lower()} {label(axis)}({axis_size(axis)})", *stages])
 
 
-def _expanded(kernel: Kernel, label: Callable[[Axis], str]) -> list[str]:
-    """`upcast i(4) j/8(2)`, `vector j(8)`"""
+def _rest(kernel: Kernel, label: Callable[[Axis], str]) -> list[str]:
+    """What is no loop: `upcast i(4) j/8(2)`, `vector j(8)`, `prefetch C(1)`."""
     found = []
     for kind, word in _EXPANDED.items():
         axes = [a for a in kernel.schedule.axes if a.kind is kind]
         if axes:
             found.append(" ".join([word, *[f"{label(a)}({axis_size(a)})" for a in axes]]))
-    return found
+    schedule = kernel.schedule
+    found += [f"prefetch {access}({steps})" for access, steps in schedule.prefetch]
+    found += [f"ntstore {name}" for name in schedule.nt_stores]
+    return [*found, *(["no locals"] if schedule.no_locals else [])]
 
 
 def _stage(stage: Stage) -> str:

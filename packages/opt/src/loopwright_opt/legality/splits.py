@@ -69,7 +69,7 @@ def kind_fits(kernel: Kernel, opt: Opt, axis: Axis) -> None:
     if axis.kind in _LOOPS:
         side, other = _SIDES[opt.op]
         reason = f"{opt.op} is for {side} axes"
-        refuse(kernel, opt, reason, axis.name, f"{other} {axis.name}")
+        refuse(kernel, opt, reason, axis.name, f"Use {other} {axis.name}")
     refuse(kernel, opt, f"the axis is {axis.kind.name} already", axis.name)
 
 
@@ -99,7 +99,8 @@ def lanes_exist(kernel: Kernel, opt: Opt, axis: Axis, amount: int, target: Targe
         if not counts:
             refuse(kernel, opt, f"{target.name} has no vectors", axis.name)
         known = ", ".join(map(str, counts))
-        refuse(kernel, opt, f"{target.name} has no vector of {amount} lanes", axis.name, known)
+        reason = f"{target.name} has no vector of {amount} lanes"
+        refuse(kernel, opt, reason, axis.name, f"It has {known}")
 
 
 def leaf_is_small(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:

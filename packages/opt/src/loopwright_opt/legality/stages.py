@@ -85,7 +85,7 @@ def stands_in_its_workgroup(
     for axis in schedule.axes:
         if is_behind and axis.kind is AxisKind.GLOBAL and axis.size != 1 and axis.dim in dims:
             reason = f"{made.access} is held in one workgroup, inside {axis.name} of the grid"
-            refuse(kernel, opt, reason, made.at, f"@{axis.name} or a loop in it")
+            refuse(kernel, opt, reason, made.at, f"Use @{axis.name} or a loop in it")
         is_behind = is_behind or axis.name == made.at
 
 
