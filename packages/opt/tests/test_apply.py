@@ -112,7 +112,7 @@ def test_stage_names_axes_in_full() -> None:
     assert show(kernel.schedule.opts) == text
     assert nest(kernel) == (
         "nest  loop j/256(4) { reduce k/1024(1) [stage B] { loop i/6(171) { loop j/64(4) "
-        "{ reduce k(1024) } } } }  upcast i(6) j/16(4)  vector j(16)"
+        "{ reduce k(1024) } } } }  upcast i(6) j/16(4)  vector j(16)  prefetch C(1)"
     )
 
 
