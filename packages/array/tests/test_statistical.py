@@ -78,6 +78,15 @@ def test_of_nothing() -> None:
         assert getattr(lw, name)(x, axis=0).shape == (0, 3)
 
 
+@pytest.mark.parametrize(("n", "dtype"), [(2**31 - 1, dt.int32), (2**31, dt.int64)])
+def test_positions_are_as_wide_as_they_must_be(n: int, dtype: dt.DType) -> None:
+    """A reduce carries 32-bit positions where they suffice; the result is int64 in any case."""
+    found = lw.argmax(lw.broadcast_to(lw.zeros(1, dtype=lw.int8), (n,)))
+    reduces = [u for u in found._uop.toposort() if u.op is Op.REDUCE]
+    assert [u.src[1].dtype for u in reduces] == [dtype]
+    assert found.dtype is lw.int64
+
+
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 @pytest.mark.parametrize("dtype", dt.ARRAY_DTYPES, ids=repr)
 def test_positions(name: str, dtype: dt.DType) -> None:

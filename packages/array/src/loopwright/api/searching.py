@@ -35,8 +35,10 @@ def _position(name: str, x: Any, axis: int | None, keepdims: bool) -> Array:
     if 0 in sizes:
         found = graph.empty(tuple([n for a, n in enumerate(sizes) if a != place]), dt.int64)
     else:
-        pair = graph.reduce(name, (place,), node, graph.iota(sizes, place))
-        found = UOp(Op.ITEM, dt.int64, (pair,), 1)
+        # As many positions as values fit a vector where both are as wide.
+        width = dt.int32 if sizes[place] <= dt.int32.max else dt.int64
+        pair = graph.reduce(name, (place,), node, graph.iota(sizes, place, width))
+        found = graph.cast(UOp(Op.ITEM, width, (pair,), 1), dt.int64)
     return Array(keep(found, old, axes, keepdims), x.device)
 
 
