@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from array_oracle import BINARY
 
 import loopwright as lw
 from loopwright_core.errors import DTypeError
@@ -38,29 +39,6 @@ def about(want: Any, size: Any, n: int, ulps: float = 0.5) -> Callable[[str, Any
     return lambda name, got: near(name, got, want, size, n, ulps)
 
 
-_BINARY = {
-    "add": np.add,
-    "subtract": np.subtract,
-    "multiply": np.multiply,
-    "divide": np.divide,
-    "floor_divide": np.floor_divide,
-    "remainder": np.remainder,
-    "equal": np.equal,
-    "not_equal": np.not_equal,
-    "less": np.less,
-    "less_equal": np.less_equal,
-    "greater": np.greater,
-    "greater_equal": np.greater_equal,
-    "bitwise_and": np.bitwise_and,
-    "bitwise_or": np.bitwise_or,
-    "bitwise_xor": np.bitwise_xor,
-    "bitwise_left_shift": np.left_shift,
-    "bitwise_right_shift": np.right_shift,
-    "logical_and": np.logical_and,
-    "logical_or": np.logical_or,
-    "logical_xor": np.logical_xor,
-    "copysign": np.copysign,
-}
 _UNARY = {
     "abs": np.abs,
     "negative": np.negative,
@@ -96,7 +74,7 @@ def elementwise(dtype: DType, n: int, m: int, seed: int) -> Iterator[Item]:
     """Arithmetic, comparisons, logic, bits, rounding and functions."""
     x, y = samples(dtype, (n,), seed), samples(dtype, (n,), seed + 1)
     a, b = array(x), array(y)
-    for name, f in _BINARY.items():
+    for name, f in BINARY.items():
         u, v = x, y
         w = b
         if "shift" in name and dtype.is_int:

@@ -12,6 +12,31 @@ from loopwright_core.ir.ops import Op
 from loopwright_core.ir.shape import shape_of
 from loopwright_core.oracle.tensor import eval_tensor
 
+# NumPy's counterparts of functions of two arrays that give the same bits.
+BINARY = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "floor_divide": np.floor_divide,
+    "remainder": np.remainder,
+    "equal": np.equal,
+    "not_equal": np.not_equal,
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+    "bitwise_left_shift": np.left_shift,
+    "bitwise_right_shift": np.right_shift,
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "logical_xor": np.logical_xor,
+    "copysign": np.copysign,
+}
+
 
 def oracle(x: lw.Array) -> np.ndarray[Any, Any]:
     """The array's values, interpreted; no empty node may be left in the graph to be computed."""

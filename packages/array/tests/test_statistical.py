@@ -11,6 +11,7 @@ from array_oracle import oracle, same
 import loopwright as lw
 from loopwright_core.errors import ArgumentError, AxisError, ShapeError
 from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.ops import Op
 
 
 def samples(dtype: dt.DType, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:

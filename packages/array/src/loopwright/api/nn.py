@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import Any, NamedTuple
 
 from loopwright import graph
 from loopwright.api.arguments import integer, number
@@ -242,7 +242,25 @@ def conv(
     return Array(graph.permute(result._uop, (0, *range(2, n + 2), 1)), device)
 
 
-def _pool_windows(
+class _Pool(NamedTuple):
+    """The windows of a pool, by spatial axis. `over`: how far they reach beyond the padding."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    spread: tuple[int, ...]
+    pairs: list[tuple[int, int]]
+    over: list[int]
+
+    def reduce(self, name: str, node: UOp, fill: UOp, combine: str) -> UOp:
+        """One combined value of each window over (N, C, spatial...)."""
+        n = len(self.sizes)
+        widths = [(lo, hi + more) for (lo, hi), more in zip(self.pairs, self.over, strict=True)]
+        padded = graph.pad(node, [(0, 0), (0, 0), *widths], fill)
+        seen = windows(padded, range(2, n + 2), self.sizes, self.strides, self.spread, name)
+        return graph.reduce(combine, tuple(range(n + 2, 2 * n + 2)), seen)
+
+
+def _pool(
     name: str,
     x: Array,
     kernel: Any,
@@ -250,8 +268,8 @@ def _pool_windows(
     padding: Any,
     dilation: Any,
     ceil_mode: bool,
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], list[tuple[int, int]], list[int]]:
-    """Kernel, stride, dilation, padding, and how far windows reach beyond it in ceil mode."""
+) -> _Pool:
+    """The windows that a pool's arguments mean; in ceil mode some reach beyond the padding."""
     if x.ndim not in (3, 4, 5):
         fail(ShapeError, f"{name} takes (N, C, 1 to 3 spatial axes), got shape {x.shape}")
     n = x.ndim - 2
@@ -267,7 +285,7 @@ def _pool_windows(
         if ceil_mode and room % strides[axis] and count * strides[axis] < size + lo:
             count += 1  # one more window, which starts inside the array or its left padding
         over.append(max((count - 1) * strides[axis] - room, 0))
-    return sizes, strides, spread, pairs, over
+    return _Pool(sizes, strides, spread, pairs, over)
 
 
 def max_pool(
@@ -280,15 +298,9 @@ def max_pool(
 ) -> Array:
     """The largest element of each window over the spatial axes of (N, C, spatial...)."""
     x = operand("max_pool", x)
-    sizes, strides, spread, pairs, over = _pool_windows(
-        "max_pool", x, kernel, stride, padding, dilation, ceil_mode
-    )
-    n = len(sizes)
-    widths = [(lo, hi + more) for (lo, hi), more in zip(pairs, over, strict=True)]
-    node = graph.pad(x._uop, [(0, 0), (0, 0), *widths], const(x.dtype.min, x.dtype))
-    node = windows(node, range(2, n + 2), sizes, strides, spread, "max_pool")
-    axes = tuple(range(n + 2, 2 * n + 2))
-    return Array(graph.reduce("or" if x.dtype.is_bool else "max", axes, node), x.device)
+    pool = _pool("max_pool", x, kernel, stride, padding, dilation, ceil_mode)
+    combine = "or" if x.dtype.is_bool else "max"
+    return Array(pool.reduce("max_pool", x._uop, const(x.dtype.min, x.dtype), combine), x.device)
 
 
 def avg_pool(
@@ -306,26 +318,20 @@ def avg_pool(
     ceil mode reaches beyond the padding never counts.
     """
     x, wide, dtype = _wide("avg_pool", x)
-    sizes, strides, spread, pairs, over = _pool_windows(
-        "avg_pool", x, kernel, stride, padding, dilation, ceil_mode
-    )
-    n = len(sizes)
+    pool = _pool("avg_pool", x, kernel, stride, padding, dilation, ceil_mode)
     zero = const(0, wide.dtype)
-    widths = [(lo, hi + more) for (lo, hi), more in zip(pairs, over, strict=True)]
-    node = graph.pad(wide, [(0, 0), (0, 0), *widths], zero)
-    node = windows(node, range(2, n + 2), sizes, strides, spread, "avg_pool")
-    summed = graph.reduce("add", tuple(range(n + 2, 2 * n + 2)), node)
+    summed = pool.reduce("avg_pool", wide, zero, "add")
     result_shape = graph.shape(summed)
     count: UOp = const(1, wide.dtype)
-    for axis in range(n):
-        (lo, hi), more, size = pairs[axis], over[axis], x.shape[axis + 2]
+    for axis, kernel_size in enumerate(pool.sizes):
+        (lo, hi), more, size = pool.pairs[axis], pool.over[axis], x.shape[axis + 2]
         inside = size + lo + hi if count_include_pad else size
         ends = (0, more) if count_include_pad else (lo, hi + more)
         if not any(ends):
-            own: UOp = const(sizes[axis], wide.dtype)
+            own: UOp = const(kernel_size, wide.dtype)
         else:
             ones = graph.pad(graph.full((inside,), const(1, wide.dtype)), [ends], zero)
-            taps = graph.window(ones, 0, sizes[axis], strides[axis], spread[axis])
+            taps = graph.window(ones, 0, kernel_size, pool.strides[axis], pool.spread[axis])
             line = graph.reduce("add", (1,), taps)
             lifted = [1] * len(result_shape)
             lifted[axis + 2] = result_shape[axis + 2]

@@ -47,6 +47,25 @@ def need_arity(node: UOp, n: int) -> None:
         refuse(node, f"has {len(node.src)} sources, {node.op.name} takes {n}")
 
 
+def check_sink(sink: UOp, what: str, where: str = "") -> None:
+    """Levels 1 and 2: a SINK of one STORE at least, and of nothing else."""
+    if sink.op is not Op.SINK:
+        refuse(sink, f"{what} is a SINK of STOREs", where)
+    need(sink.dtype is dt.void and bool(sink.src), sink, "a SINK is void and holds STOREs")
+    for store in sink.src:
+        need(store.op is Op.STORE, store, "only STOREs stand in a SINK")
+
+
+def check_sources(node: UOp, level: int) -> None:
+    """Levels 1 and 2: no vectors; statements are no values, and tuples are read by ITEM."""
+    need(node.dtype.lanes == 1, node, f"there are no vectors at level {level}")
+    for s in node.src:
+        if s.op in (Op.STORE, Op.SINK):
+            refuse(node, f"uses a {s.op.name} as a value")
+        if s.dtype is dt.void and node.op is not Op.ITEM:
+            refuse(node, "uses a tuple: read it by ITEM")
+
+
 def check_const(node: UOp) -> None:
     """A CONST holds a value of its dtype."""
     need_arity(node, 0)

@@ -15,6 +15,8 @@ from loopwright_core.ir.spec_common import (
     check_elementwise,
     check_index_arithmetic,
     check_item,
+    check_sink,
+    check_sources,
     check_var,
     combined_values,
     is_extent,
@@ -37,11 +39,7 @@ def verify_kernel(kernel: Kernel) -> None:
     Raises VerifyError naming the node or axis and the rule it breaks.
     """
     body = kernel.body
-    if body.op is not Op.SINK:
-        refuse(body, "a body is a SINK of STOREs", kernel.name)
-    need(body.dtype is dt.void and bool(body.src), body, "a SINK is void and holds STOREs")
-    for store in body.src:
-        need(store.op is Op.STORE, store, "only STOREs stand in a SINK")
+    check_sink(body, "a body", kernel.name)
     check_dims(kernel)
     dims = set(kernel.dims)
     nodes = toposort((body,))
@@ -64,16 +62,12 @@ def verify_kernel(kernel: Kernel) -> None:
 
 def _check(node: UOp) -> None:
     op = node.op
-    need(node.dtype.lanes == 1, node, "there are no vectors at level 2")
+    check_sources(node, 2)
     for s in node.src:
-        if s.op in (Op.STORE, Op.SINK):
-            refuse(node, f"uses a {s.op.name} as a value")
         if s.op is Op.INDEX and op not in (Op.LOAD, Op.STORE):
             refuse(node, "uses an INDEX: only LOAD and STORE do")
         if s.op is Op.BUFFER and op is not Op.INDEX:
             refuse(node, "uses a BUFFER: only INDEX does")
-        if s.dtype is dt.void and op is not Op.ITEM:
-            refuse(node, "uses a tuple: read it by ITEM")
     if op in ELEMENTWISE:
         check_elementwise(node)
         check_index_arithmetic(node)

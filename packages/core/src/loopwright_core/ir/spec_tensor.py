@@ -14,6 +14,8 @@ from loopwright_core.ir.spec_common import (
     check_elementwise,
     check_index_arithmetic,
     check_item,
+    check_sink,
+    check_sources,
     check_var,
     is_extent,
     need,
@@ -31,11 +33,7 @@ def verify_tensor(sink: UOp) -> None:
 
     Raises VerifyError naming the node and the rule it breaks.
     """
-    if sink.op is not Op.SINK:
-        refuse(sink, "a kernel AST is a SINK of STOREs")
-    need(sink.dtype is dt.void and bool(sink.src), sink, "a SINK is void and holds STOREs")
-    for store in sink.src:
-        need(store.op is Op.STORE, store, "only STOREs stand in a SINK")
+    check_sink(sink, "a kernel AST")
     for node in toposort((sink,)):
         if node is not sink:
             _check(node)
@@ -45,12 +43,7 @@ def verify_tensor(sink: UOp) -> None:
 def _check(node: UOp) -> None:
     """One node whose sources are legal."""
     op = node.op
-    need(node.dtype.lanes == 1, node, "there are no vectors at level 1")
-    for s in node.src:
-        if s.op in (Op.STORE, Op.SINK):
-            refuse(node, f"uses a {s.op.name} as a value")
-        if s.dtype is dt.void and op is not Op.ITEM:
-            refuse(node, "uses a tuple: read it by ITEM")
+    check_sources(node, 1)
     if op in ELEMENTWISE:
         check_elementwise(node)
         check_index_arithmetic(node)
