@@ -14,7 +14,7 @@ import loopwright as lw
 from loopwright_core.errors import ConstantRangeError, DTypeError, ShapeError
 from loopwright_core.ir import dtype as dt
 
-_BINARY = {**BINARY, "divide": np.divide, "maximum": np.maximum, "minimum": np.minimum}
+_BINARY = {**BINARY, "maximum": np.maximum, "minimum": np.minimum}
 _UNARY = ("abs", "negative", "sign", "floor", "ceil", "trunc", "isnan", "isinf", "isfinite")
 _UNARY += ("bitwise_invert", "logical_not", "sqrt", "reciprocal", "positive", "square")
 
