@@ -156,6 +156,16 @@ def kept_reduce(m: int = 16, n: int = 64) -> Kernel:
     return kernel(dims, (at(1, (m, n), i, j), value), shared=((total, total),))
 
 
+def weighted_squares(m: int = 8, n: int = 16, p: int = 4) -> Kernel:
+    """v * sum over j and k of v * w[k], v = x * x: only the store computes v once."""
+    dims = Dim("i", m), Dim("j", n), Dim("j.0", n, True), Dim("k", p, True)
+    i, j, j0, k = [d.uop for d in dims]
+    x, other = load(at(0, (m, n), i, j)), load(at(0, (m, n), i, j0))
+    v, inner = op(Op.MUL, x, x), op(Op.MUL, other, other)
+    total = reduce("add", op(Op.MUL, inner, load(at(1, (p,), k))), j0, k)
+    return kernel(dims, (at(2, (m, n), i, j), op(Op.MUL, v, total)), shared=((v, inner),))
+
+
 def row_sums(n: Extent, m: int = 64) -> Kernel:
     dims = Dim("i", n), Dim("k", m, True)
     i, k = [d.uop for d in dims]

@@ -87,6 +87,11 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
     "keep with a layout": (bodies.softmax(), "KEEP v0 @i layout j", "axis only"),
     "keep at two places at once": (bodies.added_transpose(), "KEEP v0", "at two places"),
     "keep that waits for itself": (bodies.shares(), "KEEP v0", "wait for each other"),
+    "keep behind its only reader": (
+        bodies.weighted_squares(),
+        "KEEP v0 @i",
+        "wait for each other",
+    ),
     "keep of a reduce": (bodies.kept_reduce(), "KEEP v0 @i", "is a REDUCE itself"),
     "prefetch of nothing": (bodies.matmul(), "PREFETCH D", "no access D"),
     "prefetch twice": (bodies.matmul(), "PREFETCH C · PREFETCH C", "prefetched already"),

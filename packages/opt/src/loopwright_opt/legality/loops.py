@@ -61,15 +61,16 @@ def scans_run_in_order(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:
 def nest_exists(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:
     """The loops nest so that no statement waits for one that waits for it.
 
-    A reduce and the store of its value always nest, so that the usual kernel costs no walk.
+    A reduce and the store of its value always nest, so that the usual kernel costs no walk; where
+    one of them reads what the other keeps they may not.
     """
     facts = facts_of(kernel)
-    if len(facts.statements) <= 2:
+    kept = [made.access for made in schedule.stages if made.mode == "keep"]
+    if len(facts.statements) <= 2 and not kept:
         return
     statements = statements_of(kernel.with_schedule(schedule))
-    for made in schedule.stages:
-        if made.mode == "keep":
-            link_kept(kernel.shared[int(made.access[1:])], statements, facts.free.__getitem__)
+    for name in kept:
+        link_kept(kernel.shared[int(name[1:])], statements, facts.free.__getitem__)
     try:
         build_nest(statements)
     except OptError as error:
