@@ -23,13 +23,13 @@ from loopwright_opt.work import Touch, Work, placed, size_of, works_of
 _ARITHMETIC = 2.0
 _LOADS = 2.0
 _STORES = 1.0
-_ISSUED = 3.0
+_ISSUED = 3.2
 # Instructions in flight: shorter chains of sums overlap with the next ones.
-_WINDOW = 270.0
+_WINDOW = 590.0
 # Cycles of a loop that ends, guessed wrong or right.
-_LEFT, _LEFT_SHORT, _SHORT = 6.0, 1.0, 12
+_LEFT, _LEFT_SHORT, _SHORT = 3.0, 0.4, 12
 # Instructions of one lane of a gather besides its load, of a condition.
-_LANE, _CONDITION = 0.7, 0.6
+_LANE, _CONDITION = 0.4, 0.35
 # Memory and arithmetic hide behind each other for the most part.
 _HIDDEN = 0.7
 # Instructions in the text of one leaf that the decoder still holds.

@@ -15,15 +15,15 @@ _PAGES = (64, 2048)
 # Streams that the hardware follows at once.
 _STREAMS = 16
 # How much of a cache one nest can count on.
-_SHARE = 0.55
+_SHARE = 0.75
 # Cycles for a line from L2, L3 and memory, read in a row and read here and there; for a page that
 # must be looked up, nearby and in tables; for a write past the caches of less than a line.
-STREAM_CYCLES = (0.2, 3.4, 7.0)
-STRIDED_CYCLES = (2.2, 15.0, 30.0)
-PAGE_CYCLES = (7.0, 60.0)
-PART_CYCLES = 60.0
+STREAM_CYCLES = (0.1, 2.8, 7.0)
+STRIDED_CYCLES = (3.3, 10.0, 30.0)
+PAGE_CYCLES = (2.2, 11.0)
+PART_CYCLES = 48.0
 # Bytes between two reads of one loop that the hardware still foresees.
-_FORESEEN = 768
+_FORESEEN = 1536
 
 
 @dataclass(frozen=True, slots=True)
