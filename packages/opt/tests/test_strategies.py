@@ -56,7 +56,7 @@ def test_small_products() -> None:
 
 def test_streams_and_rows() -> None:
     """Lanes along unit stride, several vectors at once, several rows or partial results."""
-    assert steps(bodies.add()) == "VECTOR i 16 · UPCAST i/16 4"
+    assert steps(bodies.add(1 << 16)) == "VECTOR i 16 · UPCAST i/16 4"
     assert steps(bodies.row_sums(32, 256)) == "VECTOR k 16 · UPCAST i 4 · UPCAST k/16 2"
     assert steps(bodies.row_sums(3, 256)) == "VECTOR k 16 · UPCAST k/16 4"
     assert steps(bodies.softmax(64, 200)) == (
@@ -92,6 +92,19 @@ def test_transposes() -> None:
     assert "STAGE" not in steps(transpose(512, 8), V3)
 
 
+def test_outputs_that_no_cache_holds() -> None:
+    """Elementwise results and transposes are written past the caches where the launch touches more
+    than those hold, transposes in longer rows; results of reduces and small ones are not."""
+    assert steps(bodies.add(1 << 24)) == "VECTOR i 16 · UPCAST i/16 4 · NTSTORE C"
+    assert "NTSTORE" not in steps(bodies.add(1 << 16))
+    assert "NTSTORE" not in steps(bodies.add((1 << 24) + 1))  # its last vector is not whole
+    far = steps(transpose(2048, 2048), V3)
+    assert far.startswith("TILE i 128 · TILE j 128 · ") and far.endswith("NTSTORE B")
+    assert "NTSTORE" not in steps(bodies.softmax(4096, 4096))
+    with_l3 = replace(V4, caches=(32 << 10, 1 << 20, 1 << 30))
+    assert "NTSTORE" not in steps(bodies.add(1 << 24), with_l3)
+
+
 def test_windows() -> None:
     """Channels by pixels in registers over a copy with its halo."""
     text = steps(bodies.convolution(32, 16, 20), V3)
@@ -102,7 +115,7 @@ def test_threads() -> None:
     """An outer loop in slices where there is work for all, at the grain of its tiles."""
     four = replace(V3, threads=4)
     assert steps(bodies.matmul(), four).endswith("THREAD j/256 4")
-    assert steps(bodies.add(1 << 24), four).endswith("THREAD i/32 4")
+    assert steps(bodies.add(1 << 19), four).endswith("THREAD i/32 4")
     assert steps(bodies.softmax(4096, 1024), four).endswith("THREAD i/1 4")
     assert "THREAD" not in steps(bodies.add(1 << 14), four)
     assert "THREAD" not in steps(bodies.add(1 << 24), V3)

@@ -134,7 +134,7 @@ class Search:
             return
         for c in (*first, *more):
             self._try(c)
-            if c is first[0] and c.times:  # what the kernel would get without a search
+            if self._start is plain and c.times:  # what the kernel would get without a search
                 self._start = c
         self._measure_pace()
 
@@ -321,7 +321,8 @@ class Search:
     ) -> None:
         best = winner or min(self._timed, key=lambda c: c.steady_s)
         start_s = self._start.best_s if self._start is not None else best.best_s
-        self._tell(best.kernel, best.best_s, start_s, done, correlation)
+        best_s = best.best_s if winner else best.steady_s
+        self._tell(best.kernel, best_s, start_s, done, correlation)
 
     def _tell(
         self, kernel: Kernel, best_s: float, start_s: float, done: str, correlation: float = 0.0

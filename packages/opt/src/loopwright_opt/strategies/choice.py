@@ -15,6 +15,7 @@ from loopwright_core.plugin.loader import registry
 from loopwright_core.plugin.strategy import Strategy
 from loopwright_core.plugin.target import Target
 from loopwright_opt.apply import apply_all
+from loopwright_opt.strategies.around import AROUND
 from loopwright_opt.strategies.columns import COLUMNS
 from loopwright_opt.strategies.group_columns import GROUP_COLUMNS
 from loopwright_opt.strategies.group_rows import GROUP_ROWS
@@ -71,7 +72,7 @@ _GPU = (SHARED_PRODUCTS, GROUP_ROWS, GROUP_COLUMNS, SHARED_TRANSPOSES, WIDE_STRE
 _STEPS = (MASKED, UPCASTS, UNROLLS, LAST, LOCALS)
 # In the order of decision.
 OURS: tuple[Strategy, ...] = (
-    *[strategy(h.name, (h, THREADS), _on_cpu) for h in _CPU],
+    *[strategy(h.name, (h, THREADS, AROUND), _on_cpu) for h in _CPU],
     *[strategy(h.name, (h,), _on_gpu) for h in _GPU],
     strategy("matvec", (MATVEC,), _anywhere),
     strategy("groups", (GROUPS,), _anywhere),

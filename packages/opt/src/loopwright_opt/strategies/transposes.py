@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from loopwright_core.kernel.access import Access
 from loopwright_core.plugin.strategy import Parameter
+from loopwright_opt.strategies.around import is_far
 from loopwright_opt.strategies.strategy import Draft, Heuristic
 from loopwright_opt.strategies.structure import lanes_along, stores
 from loopwright_opt.strategies.threads import thread_one_of
@@ -26,7 +27,9 @@ def _run(draft: Draft, p: Mapping[str, int]) -> bool:
     along = next((d for d in turned[0].dims if turned[0].stride(d) == 1), "")
     if draft.size(along) < SMALLEST:
         return False
-    t = p["tile"] or min(128, max(32, 256 // turned[0].dtype.itemsize))
+    # Rows that are written past the caches are longer: each is a run of its own in memory.
+    run_bytes = 512 if is_far(draft) else 256
+    t = p["tile"] or min(128, max(32, run_bytes // turned[0].dtype.itemsize))
     rest = [d.name for d in draft.kernel.dims if d.name not in (along, across)]
     loops = [*rest, f"{across}/{t}", f"{along}/{t}", f"{along}/1", f"{across}/{lanes}"]
     steps = [f"TILE {along} {t}", f"TILE {across} {t}", f"VECTOR {across} {lanes}"]
