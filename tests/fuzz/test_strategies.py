@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import asts
@@ -25,13 +25,16 @@ from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.options import Options
 from loopwright_core.oracle.kernel import run_kernel
 from loopwright_core.oracle.program import run_program
+from loopwright_core.plugin.target import Target
 from loopwright_core.targets.cuda import cuda
 from loopwright_core.targets.metal import metal
 from loopwright_lower.indexing import index
 from loopwright_lower.lowering import lower
 from loopwright_opt.strategies.choice import proposals, propose, strategies, variations
 from loopwright_render_clang.device import CpuDevice
+from support import drawn_kernels, machines
 from support.exact_kernels import GuardedMemory
+from support.schedule_cases import Machine, check_results
 
 LONG = os.environ.get("LOOPWRIGHT_LONG", "") not in ("", "0")
 PER_KIND = 60 if LONG else 3
@@ -197,34 +200,60 @@ def test_proposals_change_no_bit(kind: str) -> None:
         assert actual.broken_guards() == [], what
 
 
+def some_proposals(
+    rng: random.Random, plain: Kernel, target: Target
+) -> Iterator[tuple[str, Kernel]]:
+    """(what it is, kernel) of every strategy's proposal, some with a parameter at another value."""
+    options = Options(no_locals=rng.random() < 0.2, parity=rng.random() < 0.3)
+    made = proposals(plain, target, options)
+    more = [v for p in made for v in variations(plain, target, options, p)]
+    rng.shuffle(more)
+    seen = {}
+    for proposal in (*made, *more[:2]):
+        seen.setdefault(proposal.kernel.schedule, proposal)
+    for schedule, proposal in seen.items():
+        yield f"{proposal.strategy}: {schedule}", proposal.kernel
+
+
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_proposals_for_workgroups_change_no_bit(kind: str, gpu: str) -> None:
-    """Every strategy's proposal, every parameter at one more value, under either option: right in
-    lock-step, no race, nothing beside a buffer written."""
+    """Every strategy's proposal is right in lock-step: no race, nothing beside a buffer written."""
     target = GPUS[gpu]
     for seed in range(PER_KIND):
         rng = random.Random(f"{kind} {seed} {gpu}")
         plain = index(KINDS[kind](rng))
-        options = Options(no_locals=rng.random() < 0.2, parity=rng.random() < 0.3)
         expected = GuardedMemory(plain, seed)
         run_kernel(plain, expected.arrays)
-        made = proposals(plain, target, options)
-        more = list(variations(plain, target, options))
-        rng.shuffle(more)
-        seen = {}
-        for proposal in (*made, *more[:2]):
-            seen.setdefault(proposal.kernel.schedule, proposal)
-        for schedule, proposal in seen.items():
+        for what, kernel in some_proposals(rng, plain, target):
             actual = GuardedMemory(plain, seed)
-            what = f"seed {seed}: {proposal.strategy}: {schedule}"
             try:
-                program = lower(proposal.kernel, target)
+                program = lower(kernel, target)
                 verify_program(program, target)
                 run_program(program, actual.arrays)
             except Exception as error:
-                error.add_note(what)
+                error.add_note(f"seed {seed}: {what}")
                 raise
             for slot, array in expected.arrays.items():
                 np.testing.assert_array_equal(actual.arrays[slot], array, err_msg=what)
             assert actual.broken_guards() == [], what
+
+
+@pytest.mark.parametrize("machine", machines.GPUS, ids=lambda m: m.name)
+def test_proposals_for_random_kernels(machine: Machine) -> None:
+    """Kernels of every structure, some as large as the strategies' limits."""
+    target = machine.target
+    for seed in range(10 * PER_KIND):
+        rng = random.Random(f"{machine.name} {seed}")
+        kind = rng.choice(list(drawn_kernels.KINDS))
+        points = rng.choice((240, 1500, 6000))
+        drawn = drawn_kernels.draw(rng, kind, target.arith | target.storage, points)
+        plain = index(drawn.ast)
+        for what, kernel in some_proposals(rng, plain, target):
+            try:
+                program = lower(kernel, target)
+                verify_program(program, target)
+                check_results(machine.load(program), plain, drawn, seed)
+            except Exception as error:
+                error.add_note(f"seed {seed}, {kind}: {what}")
+                raise

@@ -162,9 +162,7 @@ def run_case(machine: Machine, seed: int, report: Report) -> None:
         program = lower(kernel, target)
         verify_program(program, target)
         run = machine.load(program)
-        if drawn.is_exact:
-            _check_whole(run, plain, drawn, seed)
-        _check_real(run, plain, drawn, seed)
+        check_results(run, plain, drawn, seed)
     except Exception:
         error = traceback.format_exc()
         report.failures.append(
@@ -172,6 +170,13 @@ def run_case(machine: Machine, seed: int, report: Report) -> None:
         )
     report.tried.update(opts.tried)
     report.legal.update(opts.legal)
+
+
+def check_results(run: Run, plain: Kernel, drawn: Drawn, seed: int) -> None:
+    """On whole numbers where those are exact, and on real ones."""
+    if drawn.is_exact:
+        _check_whole(run, plain, drawn, seed)
+    _check_real(run, plain, drawn, seed)
 
 
 def _check_whole(run: Run, plain: Kernel, drawn: Drawn, seed: int) -> None:
