@@ -165,7 +165,7 @@ ROWS: tuple[Row, ...] = (
         "UPCAST(0,4) UNROLL(0,4)",
         "GROUP(0,8) LOCAL(0,4) UPCAST(0,4)",
         cpu_ours="VECTOR k 8 · UPCAST i 4 · UPCAST k/8 2",
-        gpu_ours="VECTOR k 4 · GROUP k/4 32 · UPCAST i 4",
+        gpu_ours="VECTOR k 4 · UPCAST i 4 · LOCAL i/4 2 · GROUP k/4 32",
     ),
     _row(
         "transpose copy 1024",

@@ -117,10 +117,19 @@ def test_shared_memory_and_whole_lines() -> None:
     assert "STAGE" not in steps(bodies.matmul(8, 64, 64), ours)
     assert steps(bodies.row_sums(100, 256), ours) == "VECTOR k 4 · GROUP k/4 32"
     assert steps(bodies.row_sums(100, 255), ours) == "GROUP k/1 64"
+    assert steps(bodies.row_sums(2048, 64), ours) == "VECTOR k 4 · LOCAL i/1 4 · GROUP k/4 16"
     assert steps(bodies.column_sums(256, 128), ours) == "VECTOR i 4 · LOCAL i/4 16 · GROUP k 16"
     rows = "VECTOR j.0 4 · VECTOR j.1 4 · VECTOR j 4 · GROUP j.0/4 32 · GROUP j.1/4 32"
     assert steps(bodies.softmax(64, 128), ours) == rows + " · LOCAL j/4 32"
     assert steps(bodies.add(), ours) == "VECTOR i 4 · LOCAL i/4 128"
+
+
+def test_whole_groups() -> None:
+    """Without parity a workgroup is a subgroup at least, whatever divides."""
+    odd = bodies.matmul(8, 67, 67)
+    assert steps(odd) == "LOCAL i/1 8"
+    assert steps(odd, Options()).endswith("LOCAL j/1 128")
+    assert steps(bodies.take(7, 9, 5), Options()) == "LOCAL j/1 8 · LOCAL i/1 8"
 
 
 KERNELS = {

@@ -34,6 +34,7 @@ from loopwright_opt.strategies.threads import THREADS
 from loopwright_opt.strategies.transposes import TRANSPOSES
 from loopwright_opt.strategies.unrolls import UNROLLS
 from loopwright_opt.strategies.upcasts import UPCASTS
+from loopwright_opt.strategies.whole_groups import WHOLE_GROUPS
 from loopwright_opt.strategies.wide_streams import WIDE_STREAMS
 from loopwright_opt.strategies.windows import WINDOWS
 
@@ -69,15 +70,15 @@ def _anywhere(draft: Draft) -> bool:
 _CPU = (WINDOWS, PRODUCTS, TRANSPOSES, COLUMNS, LANES)  # LANES applies to everything
 # Image buffers are no part of the core yet: no rule looks for texels.
 _GPU = (SHARED_PRODUCTS, GROUP_ROWS, GROUP_COLUMNS, SHARED_TRANSPOSES, WIDE_STREAMS)
-_STEPS = (MASKED, UPCASTS, UNROLLS, LAST, LOCALS)
+_STEPS = (MASKED, UPCASTS, UNROLLS, LAST)
 # In the order of decision.
 OURS: tuple[Strategy, ...] = (
     *[strategy(h.name, (h, THREADS, AROUND), _on_cpu) for h in _CPU],
     *[strategy(h.name, (h,), _on_gpu) for h in _GPU],
     strategy("matvec", (MATVEC,), _anywhere),
     strategy("groups", (GROUPS,), _anywhere),
-    strategy("shared_steps", (*_STEPS, SHARED_LOADS), _on_gpu, needs_first=False),
-    strategy("steps", _STEPS, _anywhere, needs_first=False),
+    strategy("shared_steps", (*_STEPS, WHOLE_GROUPS, SHARED_LOADS), _on_gpu, needs_first=False),
+    strategy("steps", (*_STEPS, LOCALS), _anywhere, needs_first=False),
 )
 
 

@@ -11,11 +11,19 @@ from math import prod
 from loopwright_core.plugin.strategy import Parameter
 from loopwright_opt.facts import Statement
 from loopwright_opt.strategies.strategy import Draft, Heuristic
-from loopwright_opt.strategies.structure import accesses_of, power_above, reads_once, wide_lanes
+from loopwright_opt.strategies.structure import (
+    accesses_of,
+    power_above,
+    power_below,
+    reads_once,
+    wide_lanes,
+)
 
 # Threads of one launch that fill a device.
 ENOUGH = 1 << 16
 MOST_THREADS = 256
+# Workgroups that are worth more than sharing between their threads.
+FEWEST_GROUPS = 512
 
 
 def _run(draft: Draft, p: Mapping[str, int]) -> bool:
@@ -30,16 +38,22 @@ def _run(draft: Draft, p: Mapping[str, int]) -> bool:
     while outputs * threads < ENOUGH and 4 * threads <= max(lengths) and threads < MOST_THREADS:
         threads *= 2
     copies = p["rows"]
-    shared = _shared(draft, along, copies) if outputs >= ENOUGH // 32 * copies // 2 else ""
+    shared = _shared(draft, along, copies) if outputs >= FEWEST_GROUPS * copies else ""
     steps = [f"VECTOR {d} {n}" for d, n in lanes.items() if n > 1]
+    steps += [f"UPCAST {shared} {copies}"] if shared else []
+    block = power_below(
+        outputs // FEWEST_GROUPS // (copies if shared else 1), p["block"] // threads
+    )
+    i = max(facts.common, key=lambda d: (draft.size(d), d), default="")
+    if block > 1:
+        steps.append(f"LOCAL {i}/{copies if i == shared else 1} {block}")
     for d, n in lanes.items():
         op = "GROUP" if draft.kernel.dim(d).is_reduce else "LOCAL"
         steps.append(f"{op} {d}/{n} {threads}")
-    if shared:
-        steps.append(f"UPCAST {shared} {copies}")
     if not draft.do(*steps):
         return False
-    draft.note(f"a row of {', '.join(along)} on {threads} threads, side by side in memory")
+    rows = f", {block} rows of {i} a workgroup" if block > 1 else ""
+    draft.note(f"a row of {', '.join(along)} on {threads} threads, side by side in memory{rows}")
     if shared:
         draft.note(f"{copies} rows of {shared} share what does not depend on them")
     return True
@@ -88,6 +102,10 @@ def _shared(draft: Draft, along: list[str], copies: int) -> str:
 
 GROUP_ROWS = Heuristic(
     "group_rows",
-    (Parameter("threads", 32, (16, 32, 64, 128, 256)), Parameter("rows", 4, (2, 4, 8))),
+    (
+        Parameter("threads", 32, (16, 32, 64, 128, 256)),
+        Parameter("rows", 4, (2, 4, 8)),
+        Parameter("block", 64, (32, 64, 128, 256)),
+    ),
     _run,
 )
