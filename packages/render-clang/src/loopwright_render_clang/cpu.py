@@ -13,6 +13,8 @@ from loopwright_core.errors import ArgumentError, DeviceError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import RAW, Op
 from loopwright_core.plugin.target import Target
+from loopwright_core.plugin.tensor_core import TensorCore
+from loopwright_core.targets.amx import AMX_BF16, AMX_INT8
 
 _ARITH = frozenset({dt.bool_, *dt.INTS, dt.float32, dt.float64})
 _STORAGE = frozenset(dt.FLOATS) - _ARITH
@@ -20,16 +22,20 @@ _OPS = RAW | {
     *(Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.AND, Op.OR, Op.XOR, Op.CMPLT, Op.CMPEQ, Op.CMPNE),
     *(Op.WHERE, Op.NEG, Op.SQRT, Op.TRUNC, Op.RINT, Op.CAST, Op.BITCAST),
 }
+_TILE_OPS = frozenset({Op.WMMA, Op.TILE_LOAD, Op.TILE_STORE})
 _V3 = frozenset({"sse4_1", "avx", "avx2", "fma", "f16c", "bmi2"})
 _V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 # Names of the features that code generation may ask for; others do not matter here.
-_KNOWN = _V4 | {"avx512_bf16", "avx512_vnni", "avx512_fp16", "amx_tile", "amx_bf16", "amx_int8"}
+_AMX = frozenset({"amx_tile", "amx_bf16", "amx_int8"})
+_KNOWN = _V4 | _AMX | {"avx512_bf16", "avx512_vnni", "avx512_fp16"}
 _CACHES = (32 << 10, 1 << 20, 0)
+_FLUSHES = frozenset({"products of bfloat16 flush subnormals"})
 # Targets by name: text for them does not depend on the machine that renders it.
 VARIANTS: dict[str, tuple[str, frozenset[str]]] = {
     "x86-64": ("x86_64", frozenset()),
     "x86-64-v3": ("x86_64", _V3),
     "x86-64-v4": ("x86_64", _V4),
+    "sapphirerapids": ("x86_64", _KNOWN),
     "armv8": ("aarch64", frozenset({"neon", "fma"})),
 }
 _VARIANT_THREADS = 4
@@ -44,6 +50,7 @@ def target(
 ) -> Target:
     """The target of a processor with those features."""
     has_fma = "fma" in features
+    cores = tensor_cores(features)
     if arch == "aarch64":
         vector_bytes: tuple[int, ...] = (16,)
     elif features >= _V4:
@@ -55,14 +62,25 @@ def target(
         arch=arch,
         arith=_ARITH,
         storage=_STORAGE,
-        ops=_OPS if has_fma else _OPS - {Op.FMA},
+        ops=(_OPS if has_fma else _OPS - {Op.FMA}) | (_TILE_OPS if cores else frozenset()),
         has_fma=has_fma,
         vector_bytes=vector_bytes,
         registers=32 if arch == "aarch64" or 64 in vector_bytes else 16,
         threads=threads,
         caches=caches,
-        features=features,
+        tensor_cores=cores,
+        features=features | _FLUSHES if AMX_BF16[0] in cores else features,
     )
+
+
+def tensor_cores(features: frozenset[str]) -> tuple[TensorCore, ...]:
+    """The matrix instructions of a processor with those features."""
+    found: tuple[TensorCore, ...] = ()
+    if features >= {"amx_tile", "amx_bf16"}:
+        found += AMX_BF16
+    if features >= {"amx_tile", "amx_int8"}:
+        found += AMX_INT8
+    return found
 
 
 def variant(name: str) -> Target:
@@ -126,8 +144,23 @@ def features() -> frozenset[str]:
         return frozenset()
     for line in info.splitlines():
         if line.startswith("flags"):
-            return frozenset(line.partition(":")[2].split()) & _KNOWN
+            found = frozenset(line.partition(":")[2].split()) & _KNOWN
+            return found if not found & _AMX or may_use_tiles() else found - _AMX
     return frozenset()
+
+
+def may_use_tiles() -> bool:
+    """Ask Linux to let this process use AMX's tile registers; whether it does.
+
+    Once per process is enough: threads and forked children have the permission too. Source: the
+    kernel's documentation of dynamically enabled x86 state (arch_prctl ARCH_REQ_XCOMP_PERM).
+    """
+    try:
+        call = ctypes.CDLL(None).syscall
+    except (OSError, AttributeError):
+        return False
+    arch_prctl, request, tile_data = 158, 0x1023, 18
+    return bool(call(ctypes.c_long(arch_prctl), request, ctypes.c_ulong(tile_data)) == 0)
 
 
 @cache

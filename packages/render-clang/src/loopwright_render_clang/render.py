@@ -11,6 +11,7 @@ from loopwright_core.program.cexpr import ADD, BINARY, PRIMARY, UNARY, Expr, cal
 from loopwright_core.program.program import Function, Phase, Program
 from loopwright_render_clang.helpers import INLINE
 from loopwright_render_clang.masks import MaskPrinter, mask_widths
+from loopwright_render_clang.tiles import Tiles
 from loopwright_render_clang.types import C_TYPES, code
 
 FLAGS_COMMENT = (
@@ -29,9 +30,14 @@ class ClangPrinter(MaskPrinter):
 
     bool_memory = "unsigned char"
 
+    def __init__(self, program: Program, target: Target) -> None:
+        super().__init__(program, target)
+        self.tile_macros: dict[str, str] = {}
+
     def prelude(self) -> list[str]:
         types, helpers = self.vectors.lines(), self.helpers.texts()
-        return [FLAGS_COMMENT, *types, *([""] if types else []), *helpers]
+        tiles = list(self.tile_macros.values())
+        return [FLAGS_COMMENT, *types, *([""] if types else []), *tiles, *helpers]
 
     def parameters(self, phase: Phase) -> list[str]:
         found = []
@@ -56,6 +62,22 @@ class ClangPrinter(MaskPrinter):
 
     def begin(self, phase: Phase) -> None:
         self.masks = mask_widths(phase.uops, self.storages)
+        self.tiles = Tiles(phase.uops, self.storages, self.tile_macros)
+        if self.tiles.is_used:
+            self.line("TILES_BEGIN();")
+
+    def end(self, phase: Phase) -> None:
+        if self.tiles.is_used:
+            self.line("TILES_END();")
+
+    def statement(self, node: UOp) -> list[str] | None:
+        if not self.tiles.covers(node):
+            return None
+        address = row_bytes = ""
+        if node.op in (Op.TILE_LOAD, Op.TILE_STORE):
+            index, step = node.src[:2]
+            address, row_bytes = self.address(index), str(step.arg * index.dtype.itemsize)
+        return self.tiles.text(node, address, row_bytes)
 
     def local_array(self, node: UOp, name: str) -> str:
         return f"_Alignas(64) {self.memory_type(node.dtype)} {name}[{node.arg.size}];"

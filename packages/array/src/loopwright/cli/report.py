@@ -17,7 +17,7 @@ from loopwright_core.plugin.loader import registry
 
 _FIRST_RESULT = ("loopwright_fuse", "loopwright_index", "loopwright_schedule", "loopwright_lower")
 # What a target's features may say about results that differ from the documented ones.
-NUMERIC_EXCEPTIONS = frozenset({"flushes subnormals"})
+NUMERIC_EXCEPTIONS = frozenset({"flushes subnormals", "products of bfloat16 flush subnormals"})
 _SWITCHES = (
     "LOOPWRIGHT_DEVICE",
     "LOOPWRIGHT_THREADS",

@@ -17,8 +17,9 @@ LEAVES = frozenset({Op.CONST, Op.VAR, Op.BUFFER, Op.SPECIAL, Op.PARAM})
 PLACES = LEAVES | {Op.DEFINE_REG, Op.DEFINE_LOCAL, Op.ASSIGN, Op.AFTER, Op.RANGE}
 STATEMENTS = frozenset(
     {Op.STORE, Op.ASSIGN, Op.RANGE, Op.END, Op.IF, Op.ENDIF, Op.DEFINE_REG, Op.DEFINE_LOCAL}
-    | {Op.PREFETCH, Op.BARRIER, Op.FENCE, Op.RETURN}
+    | {Op.PREFETCH, Op.BARRIER, Op.FENCE, Op.RETURN, Op.TILE_LOAD, Op.TILE_STORE, Op.WMMA}
 )
+_STORES = frozenset({Op.STORE, Op.TILE_STORE})
 _SAME = frozenset({Op.AFTER, Op.ASSIGN})
 
 
@@ -125,7 +126,7 @@ class Plan:
 
     def _find_writes(self, uops: Sequence[UOp]) -> None:
         for i, node in enumerate(uops):
-            if node.op is Op.STORE:
+            if node.op in _STORES:
                 self._writes.setdefault(self._storages.of(node.src[0].src[0]), []).append(i)
             elif node.op is Op.ASSIGN:
                 self._writes.setdefault(self._storages.of(node), []).append(i)

@@ -87,6 +87,10 @@ class CLanguage(ABC):
         """A quiet NaN."""
         fail(LoweringError, f"this language has no NaN of {dtype}", where=self.program.name)
 
+    def statement(self, node: UOp) -> list[str] | None:
+        """The lines of a node that the language prints in a way of its own; None: the usual."""
+        return None
+
     def math(self, node: UOp, *args: Expr) -> Expr:
         """SQRT, TRUNC, RINT, FMA and other functions a language has, of scalars."""
         fail(LoweringError, f"this language has no {node.op.name} of {node.dtype}")

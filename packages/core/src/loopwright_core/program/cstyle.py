@@ -92,10 +92,14 @@ class CPrinter(CLanguage):
             self._print(node)
         if self.depth != 1:
             fail(LoweringError, f"{self.program.name}: a loop or branch is not closed")
+        self.end(phase)
         return "\n".join([*self.lines, "}", ""])
 
     def begin(self, phase: Phase) -> None:
         """Called before the first statement of a function is printed."""
+
+    def end(self, phase: Phase) -> None:
+        """Called behind the last statement of a function."""
 
     def line(self, text: str) -> None:
         """Add a statement at the current depth."""
@@ -108,7 +112,11 @@ class CPrinter(CLanguage):
 
     def _print(self, node: UOp) -> None:
         op = node.op
-        if op is Op.RANGE:
+        own = self.statement(node)
+        if own is not None:
+            for text in own:
+                self.line(text)
+        elif op is Op.RANGE:
             extent = self._operands(node)[0].at(ADD)
             self.names.push()  # only the loop sees the name
             name = self.place[node] = self.names.take(node.arg.name)
