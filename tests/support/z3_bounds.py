@@ -49,7 +49,7 @@ def prove_program(program: Program) -> Report:
     """Every lane of every level-3 access lies inside its array, and no offset wraps."""
     prover = _Prover()
     for phase in program.phases:
-        for a in accesses(phase, program.params):
+        for a in accesses(phase, program.arrays):
             what = f"{a.statement!r} of {a.name} in {phase.name}"
             prover.prove(what, a.offset, a.size, a.conditions, a.loops)
     return prover.report

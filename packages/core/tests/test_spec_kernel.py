@@ -187,12 +187,17 @@ def test_faults_are_refused(made: Kernel, rule: str) -> None:
 
 
 def test_kinds_of_a_reduce_dim() -> None:
-    """A reduce dim has no LOOP axis; UNROLL fits it."""
+    """A reduce dim has no LOCAL axis; UNROLL fits it, and one outermost LOOP splits it."""
     made = matmul().kernel
     rows = [Axis("i", 1, 5, LOOP), Axis("j", 1, 3, LOOP)]
-    bad = made.with_schedule(Schedule((*rows, Axis("k", 1, 4, LOOP))))
-    with pytest.raises(VerifyError, match="of a reduce dim is LOOP"):
+    bad = made.with_schedule(Schedule((*rows, Axis("k", 1, 4, AxisKind.LOCAL))))
+    with pytest.raises(VerifyError, match="of a reduce dim is LOCAL"):
         spec.verify_kernel(bad)
+    inner = Axis("k", 2, 2, AxisKind.REDUCE), Axis("k", 1, 2, LOOP)
+    with pytest.raises(VerifyError, match="splits a reduce"):
+        spec.verify_kernel(made.with_schedule(Schedule((*rows, *inner))))
+    split = Axis("k", 2, 2, LOOP), Axis("k", 1, 2, AxisKind.REDUCE)
+    spec.verify_kernel(made.with_schedule(Schedule((*rows, *split))))
     spec.verify_kernel(made.with_schedule(Schedule((*rows, Axis("k", 1, 4, AxisKind.UNROLL)))))
 
 

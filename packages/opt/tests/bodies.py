@@ -276,3 +276,25 @@ def masked(n: int = 64, by_sum: bool = False) -> Kernel:
     valid = UOp(Op.CMPLT, dt.bool_, (asked, const(9, dt.index)))
     read = at(0, (n, n), i, j, valid=valid) if by_sum else at(0, (n,), j, valid=valid)
     return kernel(dims, (at(1, (n, n), i, j), load(read)))
+
+
+def symbolic_sum(n: Extent) -> Kernel:
+    dims = (Dim("k", n, True),)
+    (k,) = [d.uop for d in dims]
+    return kernel(dims, (at(1, ()), reduce("add", load(at(0, (n,), k)), k)))
+
+
+def two_sums(m: int = 64, n: int = 100) -> Kernel:
+    """Two sums that have nothing in common."""
+    dims = Dim("k", m, True), Dim("l", n, True)
+    sums = [reduce("add", load(at(s, (d.max_size,), d.uop)), d.uop) for s, d in enumerate(dims)]
+    return kernel(dims, (at(2, ()), sums[0]), (at(3, ()), sums[1]))
+
+
+def scaled_sums(m: int = 16, n: int = 64) -> Kernel:
+    """a * sum(a * b) along rows: a is read within the reduce and after it."""
+    dims = Dim("i", m), Dim("k", n, True)
+    i, k = [d.uop for d in dims]
+    a = load(at(0, (m,), i))
+    total = reduce("add", op(Op.MUL, a, load(at(1, (m, n), i, k))), k)
+    return kernel(dims, (at(2, (m,), i), op(Op.MUL, a, total)))

@@ -49,7 +49,22 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
     "thread is outermost": (bodies.matmul(), "THREAD i 2 · SWAP i/512 j", "stays outermost"),
     "two threads": (bodies.matmul(), "THREAD i 2 · THREAD j 2", "THREAD axis already"),
     "too many threads": (bodies.matmul(), "THREAD i 8", "more than 4"),
-    "thread of a reduce": (bodies.matmul(), "THREAD k 2", "not split over threads"),
+    "split of an output": (bodies.matmul(), "SPLITK i 4", "for reduce axes"),
+    "symbolic split": (bodies.symbolic_sum(N), "SPLITK k 4", "can only loop"),
+    "split twice": (bodies.matmul(), "SPLITK k 4 · SPLITK k 2", "lie outside"),
+    "split of parts": (bodies.matmul(), "SPLITK k 4 · UPCAST k/256 2", "4 parts already"),
+    "some parts a thread": (bodies.matmul(), "SPLITK k 4 · THREAD k/256 2", "4 parts already"),
+    "split of an inner axis": (bodies.matmul(), "TILE k 64 · SPLITK k 4", "lie outside"),
+    "split inside a reduce": (bodies.sum_of_sums(), "SPLITK l 2", "inside a reduce over k"),
+    "threads inside a reduce": (bodies.sum_of_sums(), "THREAD l 2", "inside a reduce over k"),
+    "split that waits": (bodies.softmax(), "SPLITK j.1 4", "waits for another reduce"),
+    "parts inside": (bodies.matmul(), "SPLITK k 4 · SWAP k/256 k", "stand around k/256"),
+    "split beside threads": (bodies.two_sums(), "THREAD k 2 · SPLITK l 2", "over no threads"),
+    "copy for two launches": (
+        bodies.scaled_sums(),
+        "STAGE A · SPLITK k 2",
+        "read in two launches",
+    ),
     "thread of one statement": (bodies.softmax(), "THREAD j 2", "no dim j"),
     "vector along a scan": (bodies.running_sum(), "VECTOR j 4", "runs in order"),
     "thread along a scan": (bodies.running_sum(), "THREAD j 4", "runs in order"),
@@ -113,7 +128,6 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
     "no workgroups": (bodies.matmul(), "LOCAL i 8", "needs workgroups"),
     "no shared memory": (bodies.matmul(), "GROUP k 8", "needs workgroups with shared memory"),
     "no tensor cores": (bodies.matmul(), "TC 0", "needs tensor cores"),
-    "no phases": (bodies.matmul(), "SPLITK k 4", "several phases"),
 }
 
 

@@ -24,7 +24,7 @@ BLOCK = 256
 # A tile shorter than this is not worth accumulators of its own.
 SHORTEST = 64
 
-_LOOPS = frozenset({AxisKind.LOOP, AxisKind.REDUCE, AxisKind.THREAD})
+_LOOPS = frozenset({AxisKind.REDUCE})
 _ROUNDING = frozenset({"add", "welford", "logsumexp"})
 
 

@@ -39,15 +39,16 @@ class Scope:
 
 
 class Builder:
-    """Collects one phase's list. `int_dtype` is what loop variables and offsets are."""
+    """Collects one phase's list. `int_dtype` is what loop variables and offsets are; loops,
+    arrays and registers are numbered from `first_id`, so that no two of a program are one."""
 
-    def __init__(self, int_dtype: DType) -> None:
+    def __init__(self, int_dtype: DType, first_id: int = 0) -> None:
         self.int_dtype = int_dtype
         self.scopes: list[Scope] = [Scope(None)]
         self.depth_of: dict[UOp, int] = {}
         self.registers: dict[UOp, tuple[UOp, int]] = {}  # register -> (its value now, depth)
         self.tokens: dict[UOp, UOp] = {}  # local array -> what it was last written by
-        self.n_ids = 0
+        self.n_ids = first_id
         self._stores: set[UOp] = set()
         self.has_streamed = False
         self.called: dict[tuple[str, int], None] = {}  # functions in use: name, lanes

@@ -18,11 +18,12 @@ def functions_of(target: Target) -> Functions:
     return _by_target.setdefault(target.key, Functions())
 
 
-def program_functions(builder: Builder, known: Functions) -> tuple[Function, ...]:
-    """What the builder's CALLs need, callees first, in order of first use."""
+def program_functions(builders: list[Builder], known: Functions) -> tuple[Function, ...]:
+    """What the builders' CALLs need, callees first, in order of first use."""
     done: dict[tuple[str, int], Function] = {}
-    for name, lanes in builder.called:
-        _add(name, lanes, known, builder.int_dtype, done)
+    for builder in builders:
+        for name, lanes in builder.called:
+            _add(name, lanes, known, builder.int_dtype, done)
     return tuple(done.values())
 
 

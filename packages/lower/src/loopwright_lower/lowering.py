@@ -13,6 +13,7 @@ from loopwright_core.kernel.estimate import estimate
 from loopwright_core.kernel.grid import with_grid
 from loopwright_core.kernel.kernel import Kernel, buffer_name
 from loopwright_core.kernel.nest import build_nest
+from loopwright_core.kernel.phases import phases
 from loopwright_core.kernel.statements import Analysis, Statement, make_statements
 from loopwright_core.plugin.target import Target
 from loopwright_core.program.program import Param, Phase, Program
@@ -38,14 +39,34 @@ def lower(kernel: Kernel, target: Target) -> Program:
     check_dims(kernel.dims)
     kernel = with_grid(kernel, target)
     _check_kinds(kernel, target)
-    use = kernel.schedule.tensor_core
+    launches = phases(kernel)
+    builders: list[Builder] = []
+    made: list[Phase] = []
+    for part in launches.kernels:
+        first_id = builders[-1].n_ids if builders else 0
+        phase, builder = _phase(part, target, first_id)
+        made.append(phase)
+        builders.append(builder)
+    return Program(
+        kernel.name,
+        tuple(made),
+        _params(kernel, kernel.buffers),
+        _variables(kernel),
+        estimate(kernel),
+        program_functions(builders, functions_of(target)),
+        _params(kernel, launches.scratch),
+    )
+
+
+def _phase(kernel: Kernel, target: Target, first_id: int) -> tuple[Phase, Builder]:
+    """One launch."""
     n_shared = [len(group) for group in kernel.shared]
     flat = tuple(v for group in kernel.shared for v in group)
-    known = functions_of(target)
+    use = kernel.schedule.tensor_core
     roots = (kernel.body, *flat)
     if use is not None:
         roots = bind_products(roots, kernel.schedule, Analysis(roots, kernel.dims))
-    roots = decompose(roots, target, functions=known)
+    roots = decompose(roots, target, functions=functions_of(target))
     sink, flat = roots[0], roots[1:]
     shared = []
     for n in n_shared:
@@ -60,7 +81,7 @@ def lower(kernel: Kernel, target: Target) -> Program:
     if use is not None and grid is not None and grid.core_lane is not None:
         place_results(use, dims, grid.core_lane)
         grid.core_parts = {d: part for d in (use.m, use.n) if (part := dims[d].part) is not None}
-    builder = Builder(int_dtype_for(facts.nodes, dims, grid.largest if grid else 1))
+    builder = Builder(int_dtype_for(facts.nodes, dims, grid.largest if grid else 1), first_id)
     indices = Indices(builder, dims, facts.free)
     values = Values(builder, indices, Memory(builder, indices, dims), dims, facts)
     stages = Stages(values, grid)
@@ -75,14 +96,7 @@ def lower(kernel: Kernel, target: Target) -> Program:
     phase = Phase(kernel.name, builder.finish(), threads)
     if grid is not None:
         phase = _launched(kernel, phase, grid, builder)
-    return Program(
-        kernel.name,
-        (phase,),
-        _params(kernel),
-        _variables(kernel),
-        estimate(kernel),
-        program_functions(builder, known),
-    )
+    return phase, builder
 
 
 def _check_kinds(kernel: Kernel, target: Target) -> None:
@@ -154,11 +168,19 @@ def _reversed_dims(nodes: list[UOp]) -> frozenset[str]:
     return frozenset(d for d, is_reversed in directions.items() if is_reversed)
 
 
-def _params(kernel: Kernel) -> tuple[Param, ...]:
+def _params(kernel: Kernel, buffers: tuple[UOp, ...]) -> tuple[Param, ...]:
+    """Arrays by slot; what is behind the kernel's own buffers is written too."""
     written = {n.src[0].src[0].arg.slot for n in kernel.body.src}
+    own = len(kernel.buffers)
     return tuple(
-        Param(b.arg.slot, buffer_name(b.arg.slot), b.dtype, b.arg.shape, b.arg.slot in written)
-        for b in kernel.buffers
+        Param(
+            b.arg.slot,
+            buffer_name(b.arg.slot),
+            b.dtype,
+            b.arg.shape,
+            b.arg.slot in written or b.arg.slot >= own,
+        )
+        for b in buffers
     )
 
 

@@ -12,7 +12,7 @@ from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.plugin.target import Target
 from loopwright_opt import stage_opts, workgroup_opts
 from loopwright_opt.axes import is_outermost, resolve, spread
-from loopwright_opt.legality import loops, splits
+from loopwright_opt.legality import loops, parts, splits
 from loopwright_opt.legality.whole import check
 
 
@@ -47,6 +47,7 @@ def _expand(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     size = splits.axis_is_fixed(kernel, opt, axis)
     amount = splits.amount_is_real(kernel, opt, axis)
     splits.kind_fits(kernel, opt, axis)
+    parts.parts_are_whole(kernel, opt, axis)
     copies = amount or size
     if opt.op == "UPCAST":
         splits.upcast_is_small(kernel, opt, axis, copies, target)
@@ -66,10 +67,7 @@ def _expand(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
 
 def _tile(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     """TILE: a loop over tiles and the loop in a tile, side by side."""
-    axis = resolve(kernel, opt, opt.axis)
-    size = splits.axis_is_fixed(kernel, opt, axis)
-    amount = splits.amount_is_real(kernel, opt, axis) or size
-    splits.kind_fits(kernel, opt, axis)
+    axis, size, amount = _cut(kernel, opt)
     if _is_whole(kernel.schedule, axis, amount):
         return kernel.schedule
     splits.split_divides(kernel, opt, axis, size, amount)
@@ -78,20 +76,55 @@ def _tile(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
 
 def _thread(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     """THREAD: the outer part of an axis, one slice per worker thread, outermost in the nest."""
+    axis, size, amount = _cut(kernel, opt)
+    loops.not_along_a_scan(kernel, opt, axis)
+    loops.thread_is_free(kernel, opt, axis, amount, target)
+    _split_reduce(kernel, opt, axis)
+    splits.split_divides(kernel, opt, axis, size, amount)
+    if axis.kind is AxisKind.REDUCE and size == 1:
+        return kernel.schedule
+    return _outer(kernel.schedule, axis, size, amount, AxisKind.THREAD)
+
+
+def _split_k(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
+    """SPLITK: the outer part of a reduce axis, each step a part that a second launch joins."""
+    axis, size, amount = _cut(kernel, opt)
+    _split_reduce(kernel, opt, axis)
+    if size == 1:
+        return kernel.schedule
+    kind = AxisKind.GLOBAL if target.has_local else AxisKind.LOOP
+    return _outer(kernel.schedule, axis, size, amount, kind)
+
+
+def _split_reduce(kernel: Kernel, opt: Opt, axis: Axis) -> None:
+    """The rules of an axis whose steps become parts of a reduce."""
+    if axis.kind is AxisKind.REDUCE:
+        parts.split_is_outermost(kernel, opt, axis)
+        parts.reduce_is_at_the_root(kernel, opt, axis)
+        parts.reduce_reads_no_other(kernel, opt, axis)
+
+
+def _outer(schedule: Schedule, axis: Axis, size: int, amount: int, kind: AxisKind) -> Schedule:
+    """The axis cut in `amount` pieces, the steps over pieces outermost in the nest (but for
+    threads)."""
+    piece = -(-size // amount)
+    if piece == 1:
+        outer, axes = _as(axis, size, kind), _without(schedule, axis)
+    else:
+        outer, inner = _split(axis, size, piece, axis.kind)
+        outer, axes = _as(outer, outer.size, kind), _exchange(schedule, axis, (inner,)).axes
+    at = sum(a.kind is AxisKind.THREAD for a in axes)
+    return schedule.with_axes((*axes[:at], outer, *axes[at:]))
+
+
+def _cut(kernel: Kernel, opt: Opt) -> tuple[Axis, int, int]:
+    """The axis that a step cuts, its size, the amount in numbers."""
     axis = resolve(kernel, opt, opt.axis)
     size = splits.axis_is_fixed(kernel, opt, axis)
     amount = splits.amount_is_real(kernel, opt, axis) or size
     splits.kind_fits(kernel, opt, axis)
-    loops.not_along_a_scan(kernel, opt, axis)
-    loops.thread_is_free(kernel, opt, axis, amount, target)
-    splits.split_divides(kernel, opt, axis, size, amount)
-    slice_ = -(-size // amount)
-    if slice_ == 1:
-        left = _without(kernel.schedule, axis)
-        return kernel.schedule.with_axes((_as(axis, size, AxisKind.THREAD), *left))
-    outer, inner = _split(axis, size, slice_, axis.kind)
-    rest = _exchange(kernel.schedule, axis, (inner,))
-    return rest.with_axes((_as(outer, outer.size, AxisKind.THREAD), *rest.axes))
+    parts.parts_are_whole(kernel, opt, axis)
+    return axis, size, amount
 
 
 def _order(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
@@ -148,6 +181,7 @@ _STEPS: dict[str, Callable[[Kernel, Opt, Target], Schedule]] = {
     "VECTOR": _expand,
     "TILE": _tile,
     "THREAD": _thread,
+    "SPLITK": _split_k,
     "ORDER": _order,
     "SWAP": _swap,
     "STAGE": stage_opts.stage,

@@ -19,7 +19,7 @@ class Statement:
     """A REDUCE, SCAN or STORE. `free` dims come from outside, `bound` ones are a REDUCE's own.
 
     `readers`: which statements read its value, by place. `itemsize`: bytes of what a reduce
-    combines.
+    combines. `waits`: it reads another's value.
     """
 
     label: str
@@ -27,6 +27,7 @@ class Statement:
     bound: frozenset[str]
     readers: tuple[int, ...]
     itemsize: int = 0
+    waits: bool = False
 
     @cached_property
     def dims(self) -> frozenset[str]:
@@ -90,20 +91,20 @@ def _find(kernel: Kernel) -> Facts:
             heads.append(node)
         free[node] = below
     within: dict[UOp, tuple[int, ...]] = {}
+    statements: list[Statement] = []
+    waits: list[tuple[frozenset[str], int, bool]] = []
     for place, head in enumerate(heads):
-        for node in _direct(head):
+        direct = _direct(head)
+        for node in direct:
             within[node] = (*within.get(node, ()), place)
-    statements = tuple(
-        [
-            Statement(_label(n), free[n], _bound(n), within.get(n, ()), _itemsize(n))
-            if n.op is Op.REDUCE
-            else Statement(_label(n), free[n], nothing, within.get(n, ()))
-            for n in heads
-        ]
-    )
+        bound, size = (_bound(head), _itemsize(head)) if head.op is Op.REDUCE else (nothing, 0)
+        waits.append((bound, size, any(n.op in (Op.REDUCE, Op.SCAN) for n in direct)))
+    for head, (bound, size, waiting) in zip(heads, waits, strict=True):
+        readers = within.get(head, ())
+        statements.append(Statement(_label(head), free[head], bound, readers, size, waiting))
     found = accesses(kernel)
     return Facts(
-        statements,
+        tuple(statements),
         within,
         free,
         frozenset.intersection(*[s.free for s in statements]) if statements else nothing,

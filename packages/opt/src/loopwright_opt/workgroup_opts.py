@@ -9,7 +9,7 @@ from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.plugin.target import Target
 from loopwright_opt.axes import is_outermost, resolve
-from loopwright_opt.legality import loops, splits, workgroups
+from loopwright_opt.legality import loops, parts, splits, workgroups
 
 _FRONT = (AxisKind.GLOBAL, AxisKind.LOCAL)
 
@@ -22,6 +22,7 @@ def local(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     size = splits.axis_is_fixed(kernel, opt, axis)
     amount = splits.amount_is_real(kernel, opt, axis) or size
     splits.kind_fits(kernel, opt, axis)
+    parts.parts_are_whole(kernel, opt, axis)
     loops.not_along_a_scan(kernel, opt, axis)
     splits.split_divides(kernel, opt, axis, size, amount)
     return _placed(
@@ -77,5 +78,6 @@ def _placed(schedule: Schedule, axis: Axis, parts: tuple[Axis | None, Axis]) -> 
         if axes[:at] != front:  # an ORDER moved loops before them: directly behind what is left
             at = max(n for n, a in enumerate(axes) if a.kind in _FRONT) + 1 if front else 0
     else:
-        at = min((n for n, a in enumerate(schedule.axes) if a.dim == axis.dim))
+        own = [a.dim == axis.dim and a.kind is not AxisKind.GLOBAL for a in schedule.axes]
+        at = own.index(True)
     return schedule.with_axes((*axes[:at], threads, *axes[at:]))

@@ -27,7 +27,7 @@ def entry_names(program: Program) -> tuple[str, ...]:
 
 
 # Part of every binary's cache key: raise it when `entries` or what `Loaded` expects changes.
-ENTRY_FORMAT = 1
+ENTRY_FORMAT = 2
 
 
 def entries(program: Program) -> str:
@@ -35,7 +35,7 @@ def entries(program: Program) -> str:
     found = []
     for name, phase in zip(function_names(program), program.phases, strict=True):
         arguments = []
-        for k, p in enumerate(program.params):
+        for k, p in enumerate(program.arrays):
             const = "" if p.is_output else "const "
             arguments.append(f"({const}{memory_element(p.dtype)} *)buffers[{k}]")
         for k, v in enumerate(program.variables):

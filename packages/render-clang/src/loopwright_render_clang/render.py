@@ -41,7 +41,7 @@ class ClangPrinter(MaskPrinter):
 
     def parameters(self, phase: Phase) -> list[str]:
         found = []
-        for p in self.program.params:
+        for p in self.program.arrays:
             const = "" if p.is_output else "const "
             found.append(f"{const}{self.memory_type(p.dtype)} *restrict {self.params[p.slot]}")
         for v, name in self.variables.items():

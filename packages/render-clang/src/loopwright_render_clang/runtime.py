@@ -17,7 +17,7 @@ import numpy as np
 
 from loopwright_core.cache import Cache
 from loopwright_core.errors import ArgumentError, DeviceError, fail
-from loopwright_core.program.clayout import scratch_bytes
+from loopwright_core.program.clayout import param_bytes, scratch_bytes
 from loopwright_core.program.program import Program
 from loopwright_render_clang import compilers, reuse
 from loopwright_render_clang.compile import compile_c, entry_names
@@ -109,7 +109,15 @@ _scratch = Scratch()
 class Loaded:
     """A kernel in this process. Keeps the library open for good: unloading gains nothing."""
 
-    __slots__ = ("_entries", "_n_buffers", "_n_variables", "_stride", "_total", "has_threads")
+    __slots__ = (
+        "_entries",
+        "_n_buffers",
+        "_n_variables",
+        "_shared",
+        "_stride",
+        "_total",
+        "has_threads",
+    )
 
     def __init__(self, binary: bytes, program: Program) -> None:
         library = open_library(binary)
@@ -122,7 +130,13 @@ class Loaded:
         self.has_threads = any(phase.threads > 1 for phase in program.phases)
         self._n_buffers, self._n_variables = len(program.params), len(program.variables)
         self._stride = scratch_bytes(program)
-        self._total = self._stride * max((p.threads for p in program.phases), default=1)
+        total = self._stride * max((p.threads for p in program.phases), default=1)
+        # Where each array that the phases share lies, behind what is each thread's own.
+        self._shared: list[int] = []
+        for p in program.scratch:
+            self._shared.append(total)
+            total += -(-param_bytes(p) // ALIGNMENT) * ALIGNMENT
+        self._total = total
 
     def bind(self, buffers: Sequence[Any], variables: Sequence[int] = ()) -> Bound:
         """The launch over these buffers and variables, ready to be repeated."""
@@ -138,12 +152,13 @@ class Loaded:
 class Bound:
     """One launch with its arguments: calling it runs the kernel. Keeps the buffers alive."""
 
-    __slots__ = ("_buffers", "_loaded", "_pointers", "_run", "_variables")
+    __slots__ = ("_addresses", "_buffers", "_loaded", "_pointers", "_run", "_variables")
 
     def __init__(self, loaded: Loaded, buffers: Sequence[Any], variables: Sequence[int]) -> None:
         self._loaded = loaded
         self._buffers = tuple(buffers)
-        self._pointers = (ctypes.c_void_p * max(len(buffers), 1))(*[b.address for b in buffers])
+        self._addresses = [b.address for b in buffers]
+        self._pointers = (ctypes.c_void_p * max(len(buffers), 1))(*self._addresses)
         self._variables = (
             (ctypes.c_longlong * len(variables))(*variables) if variables else _NO_VARIABLES
         )
@@ -153,6 +168,10 @@ class Bound:
         loaded, pointers, variables = self._loaded, self._pointers, self._variables
         scratch = _scratch.get(loaded._total) if loaded._total else None
         address = ctypes.c_void_p(scratch)
+        if loaded._shared and scratch is not None:  # another place for each launching thread
+            shared = [scratch + offset for offset in loaded._shared]
+            both = self._addresses + shared
+            pointers = (ctypes.c_void_p * len(both))(*both)
         for function, pointer, threads in loaded._entries:
             if threads == 1:
                 function(pointers, variables, 0, address)

@@ -55,12 +55,14 @@ def verify_program(program: Program, target: Target | None = None) -> None:
         _refuse(program, f"{program.name!r} is no C identifier")
     if not program.phases:
         _refuse(program, "has no phase")
-    for position, p in enumerate(program.params):
+    for position, p in enumerate(program.arrays):
         if p.slot != position:
             _refuse(program, f"parameter {p.name} has slot {p.slot}, not {position}")
         if not is_array_dtype(p.dtype):
             _refuse(program, f"parameter {p.name} is {p.dtype}")
-    names = [p.name for p in program.params] + [v.name for v in program.variables]
+    if any(not p.is_output or not all(type(n) is int for n in p.shape) for p in program.scratch):
+        _refuse(program, "has scratch that is only read, or of no size")
+    names = [p.name for p in program.arrays] + [v.name for v in program.variables]
     if len(set(names)) != len(names):
         _refuse(program, "two parameters have one name")
     _check_functions(program, target)
@@ -70,7 +72,7 @@ def verify_program(program: Program, target: Target | None = None) -> None:
         _Checker(program, phase, target, ids).run()
         check_registers(phase)
         check_grid(phase, target)
-        for access in accesses(phase, program.params):
+        for access in accesses(phase, program.arrays):
             if is_outside(access, plain):
                 refuse(
                     access.statement,
@@ -107,7 +109,7 @@ def unproved_accesses(program: Program) -> int:
 
 def unproved(program: Program) -> list[Access]:
     """The accesses that `unproved_accesses` counts."""
-    found = [a for phase in program.phases for a in accesses(phase, program.params)]
+    found = [a for phase in program.phases for a in accesses(phase, program.arrays)]
     plain = Plain()
     return [a for a in found if not is_proved(a, plain)]
 
@@ -127,7 +129,7 @@ class _Checker:
         ids: dict[tuple[Op, int], UOp],
     ) -> None:
         self.program, self.phase, self.target, self.ids = program, phase, target, ids
-        self.params: dict[int, Param] = {p.slot: p for p in program.params}
+        self.params: dict[int, Param] = {p.slot: p for p in program.arrays}
         self.blocks: list[tuple[UOp | None, list[UOp]]] = [(None, [])]
         self.visible: set[UOp] = set()
         self.ever: set[UOp] = set()

@@ -9,8 +9,8 @@ from loopwright_core.ir.spec_common import is_extent
 from loopwright_core.ir.uop import Variable
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.phases import split_axes
 
-_OUTPUT_ONLY = frozenset({AxisKind.GLOBAL, AxisKind.LOOP, AxisKind.LOCAL})
 _REDUCE_ONLY = frozenset({AxisKind.REDUCE, AxisKind.GROUP, AxisKind.UNROLL})
 
 
@@ -45,6 +45,10 @@ def check_schedule(kernel: Kernel) -> None:
     for d in kernel.dims:
         _check_radix(kernel, d, schedule.of_dim(d.name))
     _check_core(kernel)
+    split = split_axes(kernel)
+    for axis in split:
+        if axis is not schedule.of_dim(axis.dim)[0] or isinstance(axis.size, Variable):
+            _refuse(kernel, f"axis {axis.name} splits a reduce and is not its dim's outermost")
     n_threads = sum(a.kind is AxisKind.THREAD for a in schedule.axes)
     if n_threads > 1:
         _refuse(kernel, f"{n_threads} axes are threads: one may be")
@@ -55,7 +59,7 @@ def check_schedule(kernel: Kernel) -> None:
 
 def _check_kind(kernel: Kernel, axis: Axis, dim: Dim) -> None:
     kind = axis.kind
-    if dim.is_reduce and kind in _OUTPUT_ONLY:
+    if dim.is_reduce and kind is AxisKind.LOCAL:
         _refuse(kernel, f"axis {axis.name} of a reduce dim is {kind.name}")
     if not dim.is_reduce and kind in _REDUCE_ONLY:
         _refuse(kernel, f"axis {axis.name} of an output dim is {kind.name}")

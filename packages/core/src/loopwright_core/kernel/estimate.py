@@ -13,6 +13,7 @@ from loopwright_core.ir.ops import COMPARE, CONVERT, ELEMENTWISE, Op
 from loopwright_core.ir.uop import UOp, Variable, toposort
 from loopwright_core.kernel.access import Access, accesses
 from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.phases import phases
 from loopwright_core.program.program import Estimate
 
 # Moves and choices, not arithmetic.
@@ -25,12 +26,18 @@ def estimate(kernel: Kernel) -> Estimate:
     Flops: every arithmetic op, transcendental ones too, is one per evaluation; a value is
     evaluated once for each point of the dims it depends on; a reduce adds one combine a step (of
     several values: its merge's ops). Casts, comparisons, selections and index arithmetic are free.
-    Bytes: each element that the kernel touches, once, however often it is read.
+    Bytes: each element that the kernel touches, once, however often it is read. Parts of a split
+    reduce are written, read and joined on top.
     """
     found = _estimates.get(kernel.body)
     if found is None:
         found = _estimates[kernel.body] = Estimate(_flops(kernel.body), _bytes(accesses(kernel)))
-    return found
+    scratch = phases(kernel).scratch
+    if not scratch:
+        return found
+    parts = sum(_size(b) for b in scratch)
+    moved = 2 * sum(_size(b) * b.dtype.itemsize for b in scratch)
+    return Estimate(found.flops + parts, found.bytes + moved)
 
 
 _estimates: WeakKeyDictionary[UOp, Estimate] = WeakKeyDictionary()

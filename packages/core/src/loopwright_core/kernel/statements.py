@@ -32,6 +32,13 @@ _VERBS = {
     "logsumexp": "log of the sum of exponentials",
 }
 Kind = Literal["reduce", "scan", "store", "copy"]
+# Kinds of an axis of a reduce dim whose steps reduce parts that are joined elsewhere.
+_SPLIT = frozenset({AxisKind.GLOBAL, AxisKind.LOOP, AxisKind.THREAD})
+
+
+def splits(axis: Axis) -> bool:
+    """Whether the axis, being one of a reduce dim, splits the reduce in parts."""
+    return axis.kind in _SPLIT and axis.size != 1
 
 
 class Step(NamedTuple):
@@ -58,6 +65,7 @@ class Statement:
     order: list[UOp] = field(default_factory=list)
     reads: list[Statement] = field(default_factory=list)
     consumers: list[Statement] = field(default_factory=list)
+    cut: tuple[str, ...] = ()  # kind "store": reduce dims of whose parts it stores one
     copy: object = None  # kind "copy": the local array it fills, as the lowering describes it
     by_core: bool = False
 
@@ -83,8 +91,10 @@ class Statement:
         return ("running " if self.kind == "scan" else "") + _VERBS.get(name, name)
 
     def binds(self, step: Step) -> bool:
-        """Whether the loop runs over what this statement reduces (or scans)."""
-        return step.axis.dim in self.bound
+        """Whether the loop runs over what this statement reduces (or scans); the steps of a split
+        axis reduce parts of their own."""
+        split = self.kind == "reduce" and splits(step.axis)
+        return step.axis.dim in self.bound and not split
 
     @property
     def open_depth(self) -> int:
@@ -136,7 +146,11 @@ class Statement:
 
 
 class Analysis:
-    """Facts about the nodes of one body: free dims, and which nodes are index arithmetic."""
+    """Facts about the nodes of one body: free dims, and which nodes are index arithmetic.
+
+    A STORE into a part of a split reduce (see `kernel/phases.py`) names the part by the reduce's
+    dims: they are no free dims of it but stand in `cut`.
+    """
 
     def __init__(self, roots: tuple[UOp, ...], dims: tuple[Dim, ...]) -> None:
         self.nodes = toposort(roots)
@@ -145,6 +159,8 @@ class Analysis:
         self._names: dict[int, tuple[str, ...]] = {}
         self.mask: dict[UOp, int] = {}
         self.is_index: dict[UOp, bool] = {}
+        self.cut: dict[UOp, tuple[str, ...]] = {}
+        reduced = sum(bit[d.name] for d in dims if d.is_reduce)
         for node in self.nodes:
             if node.op is Op.DIM:
                 mask = bit[node.arg.name]
@@ -156,6 +172,10 @@ class Analysis:
                     for s in node.src:
                         if s.op is Op.DIM:
                             mask &= ~bit[s.arg.name]
+                elif node.op is Op.STORE and mask & reduced:
+                    self.cut[node] = tuple([d for d in self.dim_names if mask & reduced & bit[d]])
+                    mask &= ~reduced
+                    self.mask[node.src[0]] &= ~reduced
             self.mask[node] = mask
             self.is_index[node] = self._index_level(node)
 
@@ -202,9 +222,19 @@ def reduce_values(node: UOp) -> tuple[UOp, ...]:
     return tuple(s for s in node.src if s.op is not Op.DIM)
 
 
-def path_of(schedule: Schedule, dims: tuple[str, ...], by_core: bool = False) -> tuple[Step, ...]:
-    """The loops of a statement over these dims; `by_core`: a tensor core does its TENSOR axes."""
-    loops = [a for a in schedule.axes if not a.kind.is_expanded and a.dim in dims]
+def path_of(
+    schedule: Schedule,
+    dims: tuple[str, ...],
+    by_core: bool = False,
+    cut: tuple[str, ...] = (),
+) -> tuple[Step, ...]:
+    """The loops of a statement over these dims, and over the parts of the dims `cut`; `by_core`: a
+    tensor core does its TENSOR axes."""
+    loops = [
+        a
+        for a in schedule.axes
+        if not a.kind.is_expanded and (a.dim in dims or (a.dim in cut and splits(a)))
+    ]
     use = schedule.tensor_core
     if use is not None:
         loops = [
@@ -235,9 +265,11 @@ def make_statements(sink: UOp, schedule: Schedule, facts: Analysis) -> list[Stat
         else:
             continue
         by_core = is_by_core(schedule, bound)
-        path = path_of(schedule, free + bound, by_core)
-        number = len(found) + 1
-        found[node] = Statement(number, kind, node, values, free, bound, path, by_core=by_core)
+        cut = facts.cut.get(node, ())
+        path = path_of(schedule, free + bound, by_core, cut)
+        made = Statement(len(found) + 1, kind, node, values, free, bound, path)
+        made.by_core, made.cut = by_core, cut
+        found[node] = made
     for statement in found.values():
         _walk(statement, found, facts)
     return list(found.values())
@@ -258,15 +290,14 @@ def statements_of(kernel: Kernel) -> list[Statement]:
     made = []
     plain = kernel.schedule.tensor_core is None
     for s in known:
-        dims = s.dims
-        by_core = False
-        if plain:
+        dims, cut, by_core = s.dims, s.cut, False
+        if plain and not cut:
             path = tuple([step for dim, step in steps if dim in dims])
         else:
             by_core = is_by_core(kernel.schedule, s.bound)
-            path = path_of(kernel.schedule, dims, by_core)
+            path = path_of(kernel.schedule, dims, by_core, cut)
         own = Statement(s.number, s.kind, s.node, s.values, s.free, s.bound, path, s.order)
-        own.by_core = by_core
+        own.by_core, own.cut = by_core, cut
         made.append(own)
     for old, new in zip(known, made, strict=True):
         new.reads = [made[s.number - 1] for s in old.reads]

@@ -6,7 +6,7 @@ workgroups run as one batch. A thread that a branch or a loop leaves out touches
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -29,7 +29,7 @@ from loopwright_core.oracle.compiler import (
 from loopwright_core.oracle.memory import Array, Cells, size_of
 from loopwright_core.oracle.multiply import multiply_together
 from loopwright_core.oracle.threads import Private, Watched
-from loopwright_core.program.program import Param, Phase
+from loopwright_core.program.program import Phase
 
 # Threads of a batch of workgroups that share nothing.
 _BATCH = 1 << 16
@@ -37,19 +37,15 @@ _BATCH = 1 << 16
 
 def run_grid(
     phase: Phase,
-    params: tuple[Param, ...],
-    arrays: Mapping[int, Array],
+    memory: dict[int, Cells],
     variables: Variables,
     functions: Functions,
 ) -> None:
-    """Run every workgroup of a phase; outputs are written in place.
+    """Run every workgroup of a phase over watched memory; outputs are written in place.
 
     Raises VerifyError as `run_program` says.
     """
     assert phase.global_size is not None
-    memory: dict[int, Cells] = {
-        p.slot: Watched(p.name, arrays[p.slot], p.is_output) for p in params
-    }
     compiled = Lockstep(phase, memory, variables, functions)
     steps = compiled.steps()
     groups = tuple([_number(n, variables) for n in phase.global_size])

@@ -86,6 +86,10 @@ class Cells:
         is_output = is_writable and not is_local
         self.unread: Array | None = np.zeros(self.size, np.bool_) if is_output else None
 
+    def settle(self) -> None:
+        """Between phases nothing is left to remember of who touched what."""
+        self.owner = None
+
     def forget(self) -> None:
         """A local array as it is where it is declared: uninitialised."""
         if self.written is not None:

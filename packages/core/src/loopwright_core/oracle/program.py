@@ -6,6 +6,7 @@ A phase of a CPU runs its threads one after another; a grid runs its workgroups 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import Buffer, UOp
 from loopwright_core.oracle.compiler import Compiler, Functions, Step, Variables
 from loopwright_core.oracle.lockstep import run_grid
-from loopwright_core.oracle.memory import Array, Cells, flat
-from loopwright_core.program.program import Phase, Program
+from loopwright_core.oracle.memory import Array, Cells, flat, size_of
+from loopwright_core.oracle.threads import Watched
+from loopwright_core.program.program import Param, Phase, Program
 
 _NONE: dict[str, int] = {}
 
@@ -34,14 +36,24 @@ def run_program(
         p.slot: flat(UOp(Op.BUFFER, p.dtype, (), Buffer(p.slot, p.shape)), buffers, variables)
         for p in program.params
     }
+    on_grid = program.phases[0].global_size is not None
+    kind = Watched if on_grid else Cells
+    scratch = {p.slot: _uninitialised(p, kind) for p in program.scratch}
     with np.errstate(all="ignore"):
         functions = _functions(program)
         for phase in program.phases:
-            if phase.global_size is not None:
-                run_grid(phase, program.params, arrays, variables, functions)
-                continue
-            memory = {p.slot: Cells(p.name, arrays[p.slot], p.is_output) for p in program.params}
-            _run_phase(phase, memory, variables, functions)
+            memory = {p.slot: kind(p.name, arrays[p.slot], p.is_output) for p in program.params}
+            for cells in scratch.values():
+                cells.settle()
+            memory |= scratch
+            run = run_grid if on_grid else _run_phase
+            run(phase, memory, variables, functions)
+
+
+def _uninitialised(param: Param, kind: type[Cells]) -> Cells:
+    """What the phases share: nothing is read before it was written."""
+    size = prod([size_of(n, _NONE) for n in param.shape])
+    return kind(param.name, np.empty(size, param.dtype.numpy), True, is_local=True)
 
 
 def _functions(program: Program) -> Functions:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
 from loopwright_core.program.cnames import C_KEYWORDS, LIBRARY, identifier
-from loopwright_core.program.program import Phase, Program
+from loopwright_core.program.program import Param, Phase, Program
 
 # What fits on any thread's stack, and into a first-level cache.
 STACK_BYTES = 32 << 10
@@ -16,6 +18,11 @@ def local_bytes(node: UOp) -> int:
     """Bytes of a DEFINE_LOCAL, rounded up to whole cache lines."""
     size: int = node.arg.size * node.dtype.itemsize
     return -(-size // _ALIGN) * _ALIGN
+
+
+def param_bytes(param: Param) -> int:
+    """Bytes of an array of fixed size."""
+    return prod([n for n in param.shape if isinstance(n, int)]) * param.dtype.itemsize
 
 
 def scratch_offsets(phase: Phase) -> tuple[dict[UOp, int], int]:

@@ -76,7 +76,7 @@ class CPrinter(CLanguage):
 
     def _function(self, index: int, phase: Phase) -> str:
         self._start(phase)
-        self.params: dict[int, str] = {p.slot: self.names.take(p.name) for p in self.program.params}
+        self.params: dict[int, str] = {p.slot: self.names.take(p.name) for p in self.program.arrays}
         self.variables: dict[Variable, str] = {
             v: self.names.take(v.name) for v in self.program.variables
         }

@@ -92,7 +92,11 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A kernel ready to render. `name` is a legal C identifier."""
+    """A kernel ready to render. `name` is a legal C identifier.
+
+    `scratch`: arrays that one phase leaves for a later one, in slots behind the params'; whoever
+    launches the program supplies them, uninitialised, for the length of the launch.
+    """
 
     name: str
     phases: tuple[Phase, ...]
@@ -100,3 +104,9 @@ class Program:
     variables: tuple[Variable, ...]
     estimate: Estimate
     functions: tuple[Function, ...] = ()
+    scratch: tuple[Param, ...] = ()
+
+    @property
+    def arrays(self) -> tuple[Param, ...]:
+        """Params and scratch: every array by slot."""
+        return self.params + self.scratch

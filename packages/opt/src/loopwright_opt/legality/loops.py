@@ -6,6 +6,7 @@ from loopwright_core.errors import OptError
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.nest import build_nest
+from loopwright_core.kernel.phases import phases
 from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.kernel.statements import link_kept, statements_of
 from loopwright_core.plugin.target import Target
@@ -20,17 +21,16 @@ def not_along_a_scan(kernel: Kernel, opt: Opt, axis: Axis) -> None:
 
 
 def thread_is_free(kernel: Kernel, opt: Opt, axis: Axis, amount: int, target: Target) -> None:
-    """One THREAD axis, over an output dim of every statement, of at most the target's threads."""
+    """One THREAD axis, over an output dim of every statement or over a reduce, of at most the
+    target's threads."""
     if any(a.kind is AxisKind.THREAD for a in kernel.schedule.axes):
         refuse(kernel, opt, "the kernel has a THREAD axis already", axis.name)
     if target.threads < 2:
         refuse(kernel, opt, f"{target.name} runs one thread", axis.name)
     if amount > target.threads:
         refuse(kernel, opt, f"{amount} threads are more than {target.threads}", axis.name)
-    if axis.kind is AxisKind.REDUCE:
-        refuse(kernel, opt, "a reduce axis is not split over threads in this version", axis.name)
     facts = facts_of(kernel)
-    if axis.dim not in facts.common:
+    if axis.dim not in facts.common and not kernel.dim(axis.dim).is_reduce:
         other = next(s for s in facts.statements if axis.dim not in s.free)
         refuse(kernel, opt, f"{other.label} has no dim {axis.dim} to split", axis.name)
 
@@ -68,10 +68,15 @@ def nest_exists(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:
     kept = [made.access for made in schedule.stages if made.mode == "keep"]
     if len(facts.statements) <= 2 and not kept:
         return
-    statements = statements_of(kernel.with_schedule(schedule))
-    for name in kept:
-        link_kept(kernel.shared[int(name[1:])], statements, facts.free.__getitem__)
+    parts = []
+    for launch in phases(kernel.with_schedule(schedule)).kernels:
+        parts.append(statements_of(launch))
+        free = facts_of(launch).free.__getitem__
+        for made in launch.schedule.stages:
+            if made.mode == "keep":
+                link_kept(launch.shared[int(made.access[1:])], parts[-1], free)
     try:
-        build_nest(statements)
+        for part in parts:
+            build_nest(part)
     except OptError as error:
         refuse(kernel, opt, str(error))

@@ -25,6 +25,7 @@ _SOURCES = {
     "VECTOR": (*_LOOPS, AxisKind.UPCAST, AxisKind.UNROLL),
     "TILE": _LOOPS,
     "THREAD": (AxisKind.LOOP, AxisKind.REDUCE),
+    "SPLITK": (AxisKind.REDUCE,),
     "LOCAL": (AxisKind.GLOBAL, AxisKind.LOOP),
     "GROUP": (AxisKind.REDUCE,),
     "GROUPTOP": (AxisKind.REDUCE,),
@@ -33,6 +34,7 @@ _SOURCES = {
 _SIDES = {
     "UNROLL": ("reduce", "UPCAST"),
     "THREAD": ("output", "LOCAL"),
+    "SPLITK": ("reduce", "THREAD"),
     "LOCAL": ("output", "GROUP"),
     "GROUP": ("reduce", "LOCAL"),
     "GROUPTOP": ("reduce", "LOCAL"),

@@ -13,6 +13,7 @@ from loopwright_core.kernel.renaming import renaming
 from loopwright_core.kernel.schedule import Opt, Schedule, Stage
 from loopwright_opt.axes import inside, named, refuse
 from loopwright_opt.facts import Facts, facts_of
+from loopwright_opt.legality.parts import held_in_one_launch
 
 # A copy that outgrows the caches gains nothing.
 MAX_STAGE_BYTES = 4 << 20
@@ -164,6 +165,7 @@ def check_stage(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> No
     users_run_inside(kernel, opt, made, users)
     users_share_the_loop(kernel, opt, schedule, made, users)
     stands_in_its_workgroup(kernel, opt, schedule, made, users)
+    held_in_one_launch(kernel, opt, schedule, made)
     axes = inside(schedule, made.at, access.dims)
     has_elements(kernel, opt, made, axes)
     has_a_size(kernel, opt, made, axes)
@@ -260,6 +262,7 @@ def check_keep(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> Non
     users_run_inside(kernel, opt, made, users)
     users_share_the_loop(kernel, opt, schedule, made, users)
     stands_in_its_workgroup(kernel, opt, schedule, made, users)
+    held_in_one_launch(kernel, opt, schedule, made)
     for u in instances:
         axes = inside(schedule, made.at, facts.free[u])
         has_a_size(kernel, opt, made, axes)

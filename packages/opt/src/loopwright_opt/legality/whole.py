@@ -6,7 +6,7 @@ from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.plugin.target import Target
 from loopwright_opt.facts import facts_of
-from loopwright_opt.legality import hints, loops, splits, stages, workgroups
+from loopwright_opt.legality import hints, loops, parts, splits, stages, workgroups
 
 
 def check(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
@@ -16,6 +16,8 @@ def check(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
     loops.scans_run_in_order(kernel, opt, schedule)
     if opt.op not in ("STAGE", "KEEP", "PREFETCH", "NTSTORE"):
         _check_held(kernel, opt, schedule, target)
+    parts.split_stays_outside(kernel, opt, schedule)
+    parts.threads_share_all_splits(kernel, opt, schedule)
     if target.has_local:
         _check_workgroup(kernel, opt, schedule, target)
     if opt.op in ("ORDER", "SWAP", "KEEP") or any(s.mode == "keep" for s in schedule.stages):

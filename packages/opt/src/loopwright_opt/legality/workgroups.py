@@ -9,6 +9,7 @@ from math import prod
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt, Schedule
+from loopwright_core.kernel.statements import splits
 from loopwright_core.plugin.target import Target
 from loopwright_opt.axes import inside, refuse
 from loopwright_opt.facts import Facts, Statement, facts_of
@@ -142,15 +143,28 @@ def values_stay_in_their_workgroup(kernel: Kernel, opt: Opt, schedule: Schedule)
 
 def escapes(facts: Facts, schedule: Schedule) -> list[Axis]:
     """Loops of reduces' free dims that do not hold all readers of the value: those behind the
-    first loop that the reduce binds, or that it or a reader lacks."""
+    first loop that the reduce binds, or that it or a reader lacks; of a split reduce in both
+    launches."""
     found = []
     loops = [a for a in schedule.axes if not a.kind.is_expanded]
     for s in facts.statements:
-        if s.bound:
-            apart = s.bound.union(*[s.dims ^ facts.statements[r].dims for r in s.readers])
-            depth = next((n for n, a in enumerate(loops) if a.dim in apart), len(loops))
-            found += [a for a in loops[depth:] if a.dim in s.free]
+        if not s.bound:
+            continue
+        readers = frozenset().union(*[s.dims ^ facts.statements[r].dims for r in s.readers])
+        if not [a for a in loops if a.dim in s.bound and splits(a)]:
+            found += _behind(loops, s.bound | readers, s.free)
+            continue
+        own = [a for a in loops if a.dim not in s.bound or not splits(a)]
+        found += _behind(own, s.bound, s.free)
+        rest = [a for a in loops if a.dim not in s.bound]
+        found += _behind(rest, readers - s.bound, s.free)
     return found
+
+
+def _behind(loops: list[Axis], apart: frozenset[str], dims: frozenset[str]) -> list[Axis]:
+    """The loops of some dims behind the first one of others."""
+    depth = next((n for n, a in enumerate(loops) if a.dim in apart), len(loops))
+    return [a for a in loops[depth:] if a.dim in dims]
 
 
 def running_apart(facts: Facts, schedule: Schedule) -> list[Axis]:
@@ -160,6 +174,5 @@ def running_apart(facts: Facts, schedule: Schedule) -> list[Axis]:
     for s in facts.statements:
         if s.readers and not s.bound:
             apart = frozenset().union(*[s.dims ^ facts.statements[r].dims for r in s.readers])
-            depth = next((n for n, a in enumerate(loops) if a.dim in apart), len(loops))
-            found += [a for a in loops[depth:] if a.dim in s.dims]
+            found += _behind(loops, apart, s.dims)
     return found
