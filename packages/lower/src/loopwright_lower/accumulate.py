@@ -12,7 +12,7 @@ from loopwright_core.ir import dtype as dt
 from loopwright_core.ir import integer
 from loopwright_core.ir.combine import Values as MergeValues
 from loopwright_core.ir.ops import Op
-from loopwright_core.ir.uop import FALSE, TRUE, UOp
+from loopwright_core.ir.uop import FALSE, TRUE, UOp, const
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.statements import Statement, reduce_values
 from loopwright_core.plugin.target import Target
@@ -87,6 +87,9 @@ class Accumulators:
     def open(self, statement: Statement, name: str = "acc") -> None:
         """Declare the accumulators, holding the identity."""
         merge = self.merger(statement)
+        identity = merge.identity
+        if self._runs_upward(statement):
+            identity = (identity[0], const(0, merge.dtypes[1]))
         lanes = self._lanes(statement)
         opened: Registers = {}
         self._registers[statement] = opened
@@ -94,9 +97,20 @@ class Accumulators:
             key = self.values.free_key(statement.free, free)
             for partial in self._partials(statement):
                 opened[key, partial] = tuple(
-                    self.builder.register(name, self.builder.broadcast(i, lanes))
-                    for i in merge.identity
+                    self.builder.register(name, self.builder.broadcast(i, lanes)) for i in identity
                 )
+
+    def _runs_upward(self, statement: Statement) -> bool:
+        """Whether each accumulator of an argmax meets the positions 0, 1, ... in their order."""
+        if not self.merger(statement).can_append or len(statement.bound) != 1:
+            return False
+        (name,), position = statement.bound, reduce_values(statement.node)[1]
+        if position.op is not Op.CAST or position.src[0] is not self.dims[name].dim.uop:
+            return False
+        strides = [s.axis.stride for s in statement.path if s.axis.dim == name]
+        unrolled = [a.stride for a in self.dims[name].expanded if a.kind is AxisKind.UNROLL]
+        strides += sorted(unrolled, reverse=True)
+        return strides == sorted(strides, reverse=True)
 
     def open_block(self, statement: Statement) -> None:
         """Start a block of a long sum: accumulators of its own hide the total's."""
@@ -150,7 +164,10 @@ class Accumulators:
             a, b = (get(s, known, offsets, vector) for s in values[0].src)
             return (self.builder.alu(Op.FMA, values[0].dtype, a, b, old[0]),)
         new = tuple([get(v, known, offsets, vector) for v in values])
-        return merge.merge(self.builder, old, merge.masked(self.builder, mask, new))
+        new = merge.masked(self.builder, mask, new)
+        if self._runs_upward(statement):
+            return merge.append(self.builder, old, new)
+        return merge.merge(self.builder, old, new)
 
     def close(self, statement: Statement) -> None:
         """Join the partials; hand the value on in registers, an array or the output."""

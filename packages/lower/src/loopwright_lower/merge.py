@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from loopwright_core.ir.combine import COMBINES, Values
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
@@ -10,6 +13,9 @@ from loopwright_core.plugin.target import Target
 from loopwright_lower.build import Builder
 from loopwright_lower.decompose import decompose
 from loopwright_lower.functions import functions_of
+
+# Values over placeholders, and the nodes below them in order.
+_Template: TypeAlias = tuple[tuple[UOp, ...], list[UOp]]
 
 
 class Merger:
@@ -21,10 +27,9 @@ class Merger:
         self.identity: Values = combine.identity(self.dtypes)
         self._a = tuple(_placeholder("a", n, d) for n, d in enumerate(self.dtypes))
         self._b = tuple(_placeholder("b", n, d) for n, d in enumerate(self.dtypes))
-        self._roots = decompose(
-            combine.merge(self._a, self._b), target, functions=functions_of(target)
-        )
-        self._order = [n for n in toposort(self._roots) if n.op is not Op.SPECIAL]
+        self._target = target
+        self._merge = self._template(combine.merge)
+        self._append = self._template(combine.append) if combine.append else None
         self.can_fuse = (
             name == "add"
             and self.dtypes[0].is_float
@@ -33,16 +38,35 @@ class Merger:
             and Op.FMA in target.ops
         )
 
+    @property
+    def can_append(self) -> bool:
+        """Whether later values may be joined in a cheaper way."""
+        return self._append is not None
+
     def merge(self, builder: Builder, a: Values, b: Values) -> Values:
         """The joined partial results, emitted."""
+        return self._emit(builder, self._merge, a, b)
+
+    def append(self, builder: Builder, a: Values, b: Values) -> Values:
+        """The joined partial results, emitted, all positions of `b` behind those of `a`."""
+        assert self._append is not None
+        return self._emit(builder, self._append, a, b)
+
+    def _template(self, combine: Callable[[Values, Values], Values]) -> _Template:
+        made = combine(self._a, self._b)
+        roots = decompose(made, self._target, functions=functions_of(self._target))
+        return roots, [n for n in toposort(roots) if n.op is not Op.SPECIAL]
+
+    def _emit(self, builder: Builder, template: _Template, a: Values, b: Values) -> Values:
+        roots, order = template
         env = dict(zip(self._a + self._b, a + b, strict=True))
-        for node in self._order:
+        for node in order:
             if node.op is Op.CONST:
                 env[node] = node
             else:
                 src = [env[s] for s in node.src]
                 env[node] = builder.alu(node.op, node.dtype, *src, arg=node.arg)
-        return tuple(env[r] for r in self._roots)
+        return tuple(env[r] for r in roots)
 
     def masked(self, builder: Builder, mask: UOp | None, values: Values) -> Values:
         """The values where the mask holds, elsewhere the identity."""

@@ -19,12 +19,15 @@ class Combine:
 
     `identity(dtypes)` leaves any partial result as it is under `merge`. Every row is associative
     (floats: up to rounding), so partial results may be joined in any grouping that keeps order.
+    `append`, where there is one, is a cheaper merge of results whose positions all lie before
+    those of the others; the earlier ones then start from the identity at the first position.
     """
 
     name: str
     n_values: int
     identity: Callable[[tuple[DType, ...]], Values]
     merge: Callable[[Values, Values], Values]
+    append: Callable[[Values, Values], Values] | None = None
 
 
 def _binary(name: str, op: Op, identity: Callable[[DType], bool | int | float]) -> Combine:
@@ -55,22 +58,29 @@ def _arg(name: str, is_max: bool) -> Combine:
         worst = value.min if is_max else value.max
         return const(worst, value), const(position.max, position)
 
+    def beats(a: UOp, b: UOp) -> UOp:
+        better = _bool(Op.CMPLT, a, b) if is_max else _bool(Op.CMPLT, b, a)
+        if not a.dtype.is_float:
+            return better
+        a_number, b_nan = _bool(Op.CMPEQ, a, a), _bool(Op.CMPNE, b, b)
+        return _bool(Op.OR, better, _bool(Op.AND, a_number, b_nan))
+
+    def taken(take: UOp, a: Values, b: Values) -> Values:
+        return tuple([UOp(Op.WHERE, x.dtype, (take, y, x)) for x, y in zip(a, b, strict=True)])
+
     def merge(a: Values, b: Values) -> Values:
         (av, ai), (bv, bi) = a, b
-        better = _bool(Op.CMPLT, av, bv) if is_max else _bool(Op.CMPLT, bv, av)
         ties = _bool(Op.CMPEQ, av, bv)
         if av.dtype.is_float:
             a_nan, b_nan = _bool(Op.CMPNE, av, av), _bool(Op.CMPNE, bv, bv)
-            a_number = _bool(Op.CMPEQ, av, av)
-            better = _bool(Op.OR, better, _bool(Op.AND, a_number, b_nan))
             ties = _bool(Op.OR, ties, _bool(Op.AND, a_nan, b_nan))
-        take = _bool(Op.OR, better, _bool(Op.AND, ties, _bool(Op.CMPLT, bi, ai)))
-        return (
-            UOp(Op.WHERE, av.dtype, (take, bv, av)),
-            UOp(Op.WHERE, ai.dtype, (take, bi, ai)),
-        )
+        first = _bool(Op.AND, ties, _bool(Op.CMPLT, bi, ai))
+        return taken(_bool(Op.OR, beats(av, bv), first), a, b)
 
-    return Combine(name, 2, identity, merge)
+    def append(a: Values, b: Values) -> Values:
+        return taken(beats(a[0], b[0]), a, b)
+
+    return Combine(name, 2, identity, merge, append)
 
 
 def _f(op: Op, *src: UOp) -> UOp:
