@@ -18,6 +18,7 @@ class Progress:
     those that did not. `flops` and `bytes`: of one launch, by counting.
     `done`: one sentence on why the search ended, "" while it runs. `correlation`: of predicted
     and timed order, -1 to 1, 0 while unknown. `is_replay`: taken from the tuning database.
+    `is_interrupted`: somebody pressed Ctrl-C.
     """
 
     kernel: str
@@ -34,6 +35,7 @@ class Progress:
     done: str = ""
     correlation: float = 0.0
     is_replay: bool = False
+    is_interrupted: bool = False
 
 
 Listener = Callable[[Progress], None]

@@ -28,6 +28,7 @@ from loopwright_opt.strategies.choice import Proposal, proposals, variations
 from loopwright_opt.worker import Limits
 
 _log = logging.getLogger("loopwright.opt")
+INTERRUPTED = "interrupted: the best so far is kept"
 
 # Candidates compiled in one step, and those of one predicted class among them.
 N_COMPILED = 32
@@ -83,6 +84,7 @@ class Search:
     _problems: dict[str, int] = field(default_factory=dict)
     _seen: set[object] = field(default_factory=set)
     _start: Candidate | None = None
+    _first: list[Candidate] = field(default_factory=list)
     _pace: Pace = field(default_factory=Pace)
 
     def run(self) -> Found:
@@ -100,9 +102,9 @@ class Search:
             self._begin()
             done = self._improve()
         except KeyboardInterrupt:
-            done = "interrupted: the best so far is kept"
+            done = INTERRUPTED
         self._bench.stop_compiling()
-        if not self._timed:
+        if not self._has_begun():
             return self._unmeasured(done)
         winner = self._settle()
         assert self._start is not None
@@ -128,6 +130,7 @@ class Search:
         assert plain is not None
         made = proposals(self.kernel, self.device.target, self.options)
         first = [c for p in made if (c := self._candidate(p.kernel, p)) is not None]
+        self._first = first
         more = [c for k in self.starts if (c := self._candidate(k)) is not None]
         self._bench.compile([plain, *first, *more])
         if not self._reference(plain):
@@ -137,6 +140,11 @@ class Search:
             if self._start is plain and c.times:  # what the kernel would get without a search
                 self._start = c
         self._measure_pace()
+
+    def _has_begun(self) -> bool:
+        """Whether what the strategies propose was tried: the unoptimized kernel is no find."""
+        is_tried = all(c.problem not in ("", ENDED) for c in self._first)
+        return len(self._timed) > (0 if is_tried else 1)
 
     def _reference(self, plain: Candidate) -> bool:
         """Its results on two sets of numbers are what all others are compared with: are they there
@@ -297,7 +305,7 @@ class Search:
         return start
 
     def _unmeasured(self, done: str) -> Found:
-        """The budget was too short for a single run: what the strategies say, as ever."""
+        """Too little ran to choose from: what the strategies say, as ever."""
         made = proposals(self.kernel, self.device.target, self.options)
         kernel = made[0].kernel if made else self.kernel
         self._tell(kernel, 0.0, 0.0, done)
@@ -343,6 +351,7 @@ class Search:
                 counted.bytes,
                 done,
                 correlation,
+                is_interrupted=done == INTERRUPTED,
             )
         )
 
