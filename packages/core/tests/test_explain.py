@@ -10,8 +10,9 @@ from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp, Variable
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 from loopwright_core.kernel.kernel import Kernel
-from loopwright_core.kernel.schedule import Schedule, Stage
+from loopwright_core.kernel.schedule import Schedule, Stage, TensorUse
 from loopwright_core.kernel.tails import tail_of
+from loopwright_core.plugin.tensor_core import Digit, Operand, TensorCore
 
 K = AxisKind
 
@@ -108,17 +109,33 @@ def test_a_gpu_schedule() -> None:
         assert sentence in told
 
 
-def test_locals_off_and_tensor_cores() -> None:
-    """Locals that are off, and a tensor core with its three axes, are said."""
+def test_locals_off() -> None:
+    """Locals that are off are said."""
     loops = ("j", 1, 6, K.LOOP), ("k", 1, 8, K.REDUCE)
     k = scheduled(matmul(), ("i", 1, 4, K.GLOBAL), *loops, no_locals=True)
     assert k.explain()[-2:] == (
         "Locals are off: the runtime chooses the workgroup.",
         "One launch has 4 items.",
     )
-    tensor = scheduled(matmul(), ("i", 1, 4, K.TENSOR), *loops, tensor_core="amx_bf16")
-    assert "i/1: a tensor core takes 4 steps of i at once." in tensor.explain()
-    assert "The products run on the tensor core amx_bf16." in tensor.explain()
+
+
+def test_tensor_cores() -> None:
+    """A tensor core tells its tile, along which dims it lies, and how many threads work on it."""
+    a = Operand(4, 2, lane_rows=(Digit(1, 4, 1),), lane_columns=(Digit(4, 2, 1),))
+    core = TensorCore("small", (4, 6, 2), 8, (F, F), F, (a, a, a), "mma")
+    axes = (
+        ("k", 2, 4, K.REDUCE), ("i", 1, 4, K.TENSOR), ("j", 1, 6, K.TENSOR), ("k", 1, 2, K.TENSOR)
+    )  # fmt: skip
+    tensor = scheduled(matmul(), *axes, tensor_core=TensorUse(core, "i", "j"))
+    told = tensor.explain()
+    assert "i/1: a tensor core takes 4 steps of i at once." in told
+    assert told[-1] == (
+        "The tensor core small multiplies tiles of 4 x 6 x 2, rows along i, columns along j, by 8 "
+        "threads together."
+    )
+    assert tensor.describe().endswith("(small)")
+    shape = scheduled(matmul(), *axes, tensor_core=TensorUse(core, "i", "j", multiplies=False))
+    assert shape.explain()[-1].startswith("Plain multiplications in the shape of small: tiles of")
 
 
 def test_halo_keep_and_scan() -> None:

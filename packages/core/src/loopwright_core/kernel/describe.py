@@ -41,7 +41,7 @@ def describe(kernel: Kernel, width: int | None = None, colour: bool = False) -> 
         name = axis.dim if len(schedule.of_dim(axis.dim)) == 1 else axis.name
         parts.append((f"{name}:{axis.kind.letter}{axis_size(axis)}", axis.kind))
     if schedule.tensor_core is not None:
-        parts.append((f"({schedule.tensor_core})", None))
+        parts.append((f"({schedule.tensor_core.core.name})", None))
     if schedule.no_locals:
         parts.append(("(no locals)", None))
     if width is not None:

@@ -9,7 +9,7 @@ from loopwright_core.kernel.copies import Copy, copies
 from loopwright_core.kernel.describe import axis_size
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 from loopwright_core.kernel.kernel import Kernel
-from loopwright_core.kernel.schedule import Schedule
+from loopwright_core.kernel.schedule import Schedule, TensorUse
 from loopwright_core.kernel.statements import Statement, statements_of
 from loopwright_core.kernel.tails import tail_of
 
@@ -162,7 +162,7 @@ def _waiting(s: Statement) -> str:
 
 def _leaf(s: Statement, schedule: Schedule) -> str:
     """What a reduce holds in registers; "" where it is one scalar."""
-    if s.kind == "store":
+    if s.kind == "store" or s.by_core:
         return ""
     lanes = prod(_sizes(schedule, s.dims, AxisKind.VECTOR))
     free = prod(_sizes(schedule, s.free, AxisKind.UPCAST))
@@ -213,10 +213,22 @@ def _hints(schedule: Schedule) -> list[str]:
     told = [f"{a} is touched {many(n, 'step')} ahead." for a, n in schedule.prefetch]
     told += [f"{name} is written around the cache." for name in schedule.nt_stores]
     if schedule.tensor_core is not None:
-        told.append(f"The products run on the tensor core {schedule.tensor_core}.")
+        told.append(_core(schedule.tensor_core))
     if schedule.no_locals:
         told.append("Locals are off: the runtime chooses the workgroup.")
     return told
+
+
+def _core(use: TensorUse) -> str:
+    core = use.core
+    tile = " x ".join(map(str, core.dims))
+    who = f"{core.threads} threads together" if core.threads > 1 else "one thread"
+    what = "The tensor core" if use.multiplies else "Plain multiplications in the shape of"
+    verb = " multiplies" if use.multiplies else ":"
+    return (
+        f"{what} {core.name}{verb} tiles of {tile}, rows along {use.m}, columns along {use.n}, "
+        f"by {who}."
+    )
 
 
 def _launch(schedule: Schedule, statements: Sequence[Statement]) -> list[str]:
@@ -229,6 +241,9 @@ def _launch(schedule: Schedule, statements: Sequence[Statement]) -> list[str]:
         return []
     grid = _widest(statements, (AxisKind.GLOBAL,))
     group = _widest(statements, _OF_WORKGROUP)
+    use = schedule.tensor_core
+    if use is not None and use.core.threads > 1:
+        group.append(str(use.core.threads))
     blocks = " x ".join(grid) or "1"
     if schedule.no_locals:
         return [f"One launch has {blocks} items."]
