@@ -72,12 +72,13 @@ def named(schedule: Schedule, name: str) -> Axis | None:
 
 def inside(schedule: Schedule, at: str, dims: frozenset[str]) -> tuple[Axis, ...]:
     """The axes of some dims within an axis: loops behind it in the nest, all expanded ones, and
-    all over a workgroup's threads, which work on what is inside together."""
+    all over a workgroup's threads, if several, which work on what is inside together."""
     found = []
     open_ = not at
     around = named(schedule, at) if at else None
     for axis in schedule.axes:
-        if axis.dim in dims and (open_ or axis.kind.is_expanded or axis.kind in _THREADS):
+        shared = axis.kind in _THREADS and axis.size != 1
+        if axis.dim in dims and (open_ or axis.kind.is_expanded or shared):
             found.append(axis)
         if axis is around:
             open_ = True

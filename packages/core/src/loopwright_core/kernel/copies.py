@@ -11,6 +11,7 @@ from loopwright_core.ir.uop import UOp, toposort
 from loopwright_core.kernel.access import Access, access, dims_below
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.renaming import renaming
 from loopwright_core.kernel.schedule import Schedule, Stage
 from loopwright_core.kernel.statements import Statement
 
@@ -42,8 +43,7 @@ def _copy(kernel: Kernel, stage: Stage, statements: Sequence[Statement]) -> Copy
     found = None if stage.mode == "keep" else access(kernel, stage.access)
     if found is None:
         instances = kernel.shared[int(stage.access[1:])]
-        rooms = [_room(kernel, stage.at, value) for value in instances]
-        extents = tuple([max(room) for room in zip(*rooms, strict=True)])
+        extents = _rooms(kernel, stage.at, instances)
         itemsize, users = instances[0].dtype.itemsize, statements
     else:
         axes = _inside(schedule, stage.at, found.dims)
@@ -68,11 +68,17 @@ def _copy(kernel: Kernel, stage: Stage, statements: Sequence[Statement]) -> Copy
     )
 
 
-def _room(kernel: Kernel, at: str, value: UOp) -> list[int]:
-    """How far a kept value's dims reach inside an axis."""
-    free = dims_below((value,)) - _bound(value)
-    axes = _inside(kernel.schedule, at, free)
-    return [1 + _reach(axes, ((d.name, 1),)) for d in kernel.dims if d.name in free]
+def _rooms(kernel: Kernel, at: str, instances: Sequence[UOp]) -> tuple[int, ...]:
+    """How far a kept value reaches along each of its dims, in the instance that goes farthest."""
+    first = instances[0]
+    free = dims_below((first,)) - _bound(first)
+    renamed = [renaming(first, other) or {} for other in instances]
+    found = []
+    for name in [d.name for d in kernel.dims if d.name in free]:
+        here = [names.get(name, name) for names in renamed]
+        axes = _inside(kernel.schedule, at, here)
+        found.append(max(1 + _reach(axes, ((dim, 1),)) for dim in here))
+    return tuple(found)
 
 
 def _extents(found: Access, axes: Sequence[Axis], stage: Stage) -> tuple[int, ...]:
