@@ -53,6 +53,8 @@ class AxisKind(Enum):
     UPCAST = ("u", "yellow")
     VECTOR = ("v", "bright_yellow")
 
+    __hash__ = object.__hash__  # members are single objects; Enum's takes ten times as long
+
     def __init__(self, letter: str, colour: str) -> None:
         self.letter = letter
         self.colour = colour

@@ -30,7 +30,7 @@ class Kernel:
     def with_schedule(self, schedule: Schedule) -> Kernel:
         """The same body under another schedule."""
         made = Kernel(self.name, self.body, self.dims, schedule, self.shared, self.unused)
-        for name in ("nodes", "buffers"):  # what is known of the body stays known
+        for name in ("nodes", "buffers", "reduce_dims"):  # what is known of the body stays known
             if name in self.__dict__:
                 made.__dict__[name] = self.__dict__[name]
         return made
@@ -58,6 +58,11 @@ class Kernel:
     def nodes(self) -> tuple[UOp, ...]:
         """The body's nodes, sources first."""
         return tuple(self.body.toposort())
+
+    @cached_property
+    def reduce_dims(self) -> frozenset[str]:
+        """The names of the dims that REDUCEs bind."""
+        return frozenset(d.name for d in self.dims if d.is_reduce)
 
     @cached_property
     def buffers(self) -> tuple[UOp, ...]:

@@ -35,9 +35,8 @@ class Phases:
 def split_axes(kernel: Kernel, schedule: Schedule | None = None) -> tuple[Axis, ...]:
     """The axes whose steps reduce parts of their own."""
     axes = (schedule or kernel.schedule).axes
-    found = [a for a in axes if splits(a)]
-    reduced = {d.name for d in kernel.dims if d.is_reduce} if found else frozenset()
-    return tuple([a for a in found if a.dim in reduced])
+    reduced = kernel.reduce_dims
+    return tuple([a for a in axes if a.dim in reduced and splits(a)])
 
 
 def phases(kernel: Kernel) -> Phases:

@@ -83,11 +83,12 @@ def stands_in_its_workgroup(
     """Each workgroup has a copy of its own: the grid lies around it."""
     dims = frozenset().union(*[facts_of(kernel).statements[place].dims for place in users])
     is_behind = not made.at
+    around = named(schedule, made.at) if made.at else None
     for axis in schedule.axes:
         if is_behind and axis.kind is AxisKind.GLOBAL and axis.size != 1 and axis.dim in dims:
             reason = f"{made.access} is held in one workgroup, inside {axis.name} of the grid"
             refuse(kernel, opt, reason, made.at, f"Use @{axis.name} or a loop in it")
-        is_behind = is_behind or axis.name == made.at
+        is_behind = is_behind or axis is around
 
 
 def users_run_inside(kernel: Kernel, opt: Opt, made: Stage, users: tuple[int, ...]) -> None:
@@ -103,6 +104,8 @@ def users_share_the_loop(
     kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage, users: tuple[int, ...]
 ) -> None:
     """Writer and readers run in the same loops, down to the one that holds the copy or value."""
+    if len(users) < 2:
+        return
     facts = facts_of(kernel)
     if len({_path(schedule, made.at, facts.statements[place].dims) for place in users}) > 1:
         refuse(kernel, opt, f"not all users of {made.access} run in one loop {made.at}", made.at)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.phases import split_axes
 from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.plugin.target import Target
 from loopwright_opt.facts import facts_of
@@ -16,8 +17,9 @@ def check(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
     loops.scans_run_in_order(kernel, opt, schedule)
     if opt.op not in ("STAGE", "KEEP", "PREFETCH", "NTSTORE"):
         _check_held(kernel, opt, schedule, target)
-    parts.split_stays_outside(kernel, opt, schedule)
-    parts.threads_share_all_splits(kernel, opt, schedule)
+    if split_axes(kernel, schedule):
+        parts.split_stays_outside(kernel, opt, schedule)
+        parts.threads_share_all_splits(kernel, opt, schedule)
     if target.has_local:
         _check_workgroup(kernel, opt, schedule, target)
     if opt.op in ("ORDER", "SWAP", "KEEP") or any(s.mode == "keep" for s in schedule.stages):

@@ -147,11 +147,12 @@ def escapes(facts: Facts, schedule: Schedule) -> list[Axis]:
     launches."""
     found = []
     loops = [a for a in schedule.axes if not a.kind.is_expanded]
+    split = {a.dim for a in loops if splits(a)}
     for s in facts.statements:
         if not s.bound:
             continue
         readers = frozenset().union(*[s.dims ^ facts.statements[r].dims for r in s.readers])
-        if not [a for a in loops if a.dim in s.bound and splits(a)]:
+        if split.isdisjoint(s.bound):
             found += _behind(loops, s.bound | readers, s.free)
             continue
         own = [a for a in loops if a.dim not in s.bound or not splits(a)]
