@@ -18,7 +18,9 @@ from support.parity_rows import ROWS, Row
 from support.predecessor import notation
 
 TARGETS: dict[str, Target] = {
-    "cpu": replace(registry().device("cpu:x86-64-v3").target, threads=1),
+    "cpu": replace(
+        registry().device("cpu:x86-64-v3").target, threads=1, caches=(32 << 10, 1 << 20, 16 << 20)
+    ),
     "metal": metal(),
     "cuda": cuda("sm_80"),
 }
