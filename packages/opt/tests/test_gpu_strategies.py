@@ -132,6 +132,17 @@ def test_whole_groups() -> None:
     assert steps(bodies.take(7, 9, 5), Options()) == "LOCAL j/1 8 · LOCAL i/1 8"
 
 
+def test_split_reduces() -> None:
+    """Where outputs fill few workgroups, a long reduce runs in parts; never under parity."""
+    long = bodies.row_sums(2, 1 << 20)
+    assert steps(long, Options()) == "VECTOR k 4 · GROUP k/4 256 · SPLITK k/1024 16"
+    assert steps(long) == "GROUPTOP k/1 16"
+    columns = bodies.column_sums(1 << 16, 64)
+    assert steps(columns, Options()).endswith("GROUP k 16 · SPLITK k/16 64")
+    assert "SPLITK" not in steps(bodies.row_sums(2, 1 << 16), Options())
+    assert "SPLITK" not in steps(bodies.row_sums(200, 1 << 20), Options())
+
+
 KERNELS = {
     "matmul": bodies.matmul(64, 48, 40),
     "softmax": bodies.softmax(),

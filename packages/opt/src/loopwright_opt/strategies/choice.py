@@ -29,6 +29,7 @@ from loopwright_opt.strategies.products import PRODUCTS
 from loopwright_opt.strategies.shared_loads import SHARED_LOADS
 from loopwright_opt.strategies.shared_products import SHARED_PRODUCTS
 from loopwright_opt.strategies.shared_transposes import SHARED_TRANSPOSES
+from loopwright_opt.strategies.splits import SPLITS
 from loopwright_opt.strategies.strategy import Draft, strategy
 from loopwright_opt.strategies.threads import THREADS
 from loopwright_opt.strategies.transposes import TRANSPOSES
@@ -74,9 +75,9 @@ _STEPS = (MASKED, UPCASTS, UNROLLS, LAST)
 # In the order of decision.
 OURS: tuple[Strategy, ...] = (
     *[strategy(h.name, (h, THREADS, AROUND), _on_cpu) for h in _CPU],
-    *[strategy(h.name, (h,), _on_gpu) for h in _GPU],
+    *[strategy(h.name, (h, SPLITS), _on_gpu) for h in _GPU],
     strategy("matvec", (MATVEC,), _anywhere),
-    strategy("groups", (GROUPS,), _anywhere),
+    strategy("groups", (GROUPS, SPLITS), _anywhere),
     strategy("shared_steps", (*_STEPS, WHOLE_GROUPS, SHARED_LOADS), _on_gpu, needs_first=False),
     strategy("steps", (*_STEPS, LOCALS), _anywhere, needs_first=False),
 )
