@@ -113,6 +113,16 @@ def running_sum(m: int = 16, n: int = 64) -> Kernel:
     return kernel(dims, (at(1, (m, n), i, j), value))
 
 
+def reverse_scan(n: int = 64) -> Kernel:
+    """Sums of exp(a) - max(exp(a)) from the end: one instance of exp(a) runs backwards."""
+    dims = Dim("i", n), Dim("k", n, True)
+    i, k = [d.uop for d in dims]
+    left, right = op(Op.EXP, load(at(0, (n,), i))), op(Op.EXP, load(at(0, (n,), k)))
+    value = op(Op.SUB, left, reduce("max", right, k))
+    total = UOp(Op.SCAN, F, (value, i), ("add", False, True))
+    return kernel(dims, (at(1, (n,), i), total), shared=((right, left),))
+
+
 def repeated_running_sum(m: int = 4, n: int = 16, p: int = 64) -> Kernel:
     """A running sum that its reader repeats along i."""
     dims = Dim("i", m), Dim("j", n), Dim("k", p)

@@ -107,6 +107,7 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
         "KEEP v0 @i",
         "wait for each other",
     ),
+    "keep along a reverse scan": (bodies.reverse_scan(), "KEEP v0", "backwards along one of"),
     "keep of a reduce": (bodies.kept_reduce(), "KEEP v0 @i", "is a REDUCE itself"),
     "prefetch of nothing": (bodies.matmul(), "PREFETCH D", "no access D"),
     "prefetch twice": (bodies.matmul(), "PREFETCH C · PREFETCH C", "prefetched already"),

@@ -243,6 +243,8 @@ class Stages:
         same = renaming(writer, value)
         if same is None:
             fail(LoweringError, f"KEEP {stage.access}: a reader is at a shifted place")
+        if any(self.dims[a].is_reversed != self.dims[b].is_reversed for a, b in same.items()):
+            fail(LoweringError, f"KEEP {stage.access}: a reader runs the other way than its writer")
         return tuple([same[d] for d in self.facts.free(writer)])
 
     def _room(self, same: tuple[str, ...], outer: set[Axis]) -> int:

@@ -38,7 +38,8 @@ class Statement:
 class Facts:
     """`within`: for each value the statements that hold it directly, by place in `statements`.
 
-    `common`: output dims of every statement. `scanned`: dims that a SCAN runs along.
+    `common`: output dims of every statement. `scanned`: dims that a SCAN runs along,
+    `backwards`: those it runs along from the end.
     `dtypes`: of the buffers it touches, and what those are computed in. `free`: the dims a value
     depends on. `loaded`, `stored`: BUFFERs. `alike`: whether two values differ in the names of
     dims only, as far as asked.
@@ -49,6 +50,7 @@ class Facts:
     free: dict[UOp, frozenset[str]]
     common: frozenset[str]
     scanned: frozenset[str]
+    backwards: frozenset[str]
     dtypes: tuple[DType, ...]
     accesses: dict[str, Access]
     loaded: frozenset[UOp]
@@ -71,6 +73,7 @@ def _find(kernel: Kernel) -> Facts:
     free: dict[UOp, frozenset[str]] = {}
     nothing: frozenset[str] = frozenset()
     scanned: set[str] = set()
+    backwards: set[str] = set()
     heads: list[UOp] = []
     # SINK is left out: facts live as long as it does and must not keep it alive.
     nodes = [n for n in kernel.body.toposort() if n is not kernel.body]
@@ -87,6 +90,7 @@ def _find(kernel: Kernel) -> Facts:
             below = below - _bound(node)
         elif op is Op.SCAN:
             scanned |= _bound(node)
+            backwards |= _bound(node) if node.arg[2] else nothing
         if op in (Op.REDUCE, Op.SCAN, Op.STORE):
             heads.append(node)
         free[node] = below
@@ -109,6 +113,7 @@ def _find(kernel: Kernel) -> Facts:
         free,
         frozenset.intersection(*[s.free for s in statements]) if statements else nothing,
         frozenset(scanned),
+        frozenset(backwards),
         tuple(dict.fromkeys(d for a in found for d in _computed(a.dtype))),
         {a.name: a for a in reversed(found)},
         frozenset(n.src[0].src[0] for n in nodes if n.op is Op.LOAD),

@@ -234,6 +234,17 @@ def instances_agree(kernel: Kernel, opt: Opt, made: Stage, instances: tuple[UOp,
             refuse(kernel, opt, f"the instances of {made.access} are at shifted places")
 
 
+def instances_run_one_way(
+    kernel: Kernel, opt: Opt, made: Stage, instances: tuple[UOp, ...]
+) -> None:
+    """Written and read by position, a value runs along its dims the same way in all instances."""
+    backwards = facts_of(kernel).backwards
+    for other in instances[1:] if backwards else ():
+        for a, b in (renaming(instances[0], other) or {}).items():
+            if (a in backwards) != (b in backwards):
+                refuse(kernel, opt, f"{made.access} runs backwards along one of {a} and {b} only")
+
+
 def instances_run_apart(kernel: Kernel, opt: Opt, made: Stage, users: tuple[int, ...]) -> None:
     """What a statement reads is written before it runs: not by itself."""
     for place in users:
@@ -257,6 +268,7 @@ def check_keep(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> Non
     facts = facts_of(kernel)
     value_is_computed_at_leaves(kernel, opt, made, instances)
     instances_agree(kernel, opt, made, instances)
+    instances_run_one_way(kernel, opt, made, instances)
     value_has_a_writer(kernel, opt, made, instances)
     users = tuple([place for u in instances for place in facts.within.get(u, ())])
     instances_run_apart(kernel, opt, made, users)
