@@ -194,6 +194,19 @@ def test_storage_dtypes_are_bits() -> None:
     check(b.program(), arrays)
 
 
+def test_scalar_choice_of_loads() -> None:
+    """A condition for all lanes chooses between values of loads that are written in place."""
+    b = Builder()
+    n, lanes = 16, 8
+    x, y = b.buffer("x", dt.int16, (n,)), b.buffer("y", dt.int16, (n,), True)
+    with b.loop(n // lanes, "i") as i:
+        at = b.op(Op.MUL, i, const(lanes, I32))
+        is_first = b.splat(b.op(Op.CMPLT, i, const(1, I32)), lanes)
+        negative = b.op(Op.XOR, b.load(x, at, lanes), b.splat(const(-1, dt.int16), lanes))
+        b.store(y, at, b.op(Op.WHERE, is_first, negative, b.splat(const(1, dt.int16), lanes)))
+    check(b.program(), [edge_values(dt.int16, n), np.zeros(n, np.int16)])
+
+
 def test_masks_of_mixed_widths() -> None:
     """A mask made at one width selects, combines and is stored at every other."""
     b = Builder()

@@ -191,9 +191,11 @@ class ClangPrinter(MaskPrinter):
         return x if code(source.dtype) == code(dtype) else cast(self.type_name(dtype), x)
 
     def _choose(self, condition: Expr, a: Expr, b: Expr, dtype: DType) -> Expr:
-        """`condition ? a : b` of vectors: GCC wants both of the very same type."""
+        """`condition ? a : b` of vectors: GCC wants both of the very same type, and arithmetic on
+        what is loaded in place has the type of unaligned memory."""
         kind = self.type_name(dtype)
-        return self.choose(condition, *[cast(kind, x) if x.level == UNARY else x for x in (a, b)])
+        one, other = [x if x.level == PRIMARY else cast(kind, x) for x in (a, b)]
+        return self.choose(condition, one, other)
 
     # Memory
 
