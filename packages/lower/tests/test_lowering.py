@@ -178,6 +178,15 @@ def test_halo(rows: int, columns: int) -> None:
     assert tile.arg.size == 2 * (rows + 2) * (columns + 2)
 
 
+def test_halo_of_a_part() -> None:
+    """Where only part of a row is read, the tile holds the fill in the rest of it too."""
+    part = asts.shrink(asts.buffer(0, 6, 9), (0, 6, 1), (0, 7, 1))
+    x = asts.pad(part, (0, 0), (1, 1), fill=3)
+    ast = asts.sink((asts.buffer(1, 6, 9), asts.op(Op.MUL, x, x)))
+    schedule = cut(index(ast).schedule, ("j/1", 4, None))
+    agree(ast, replace(schedule, stages=(Stage("A", "j/4", "halo"),)))
+
+
 @pytest.mark.parametrize("n", [1, 7, 24])
 def test_halo_of_symbolic_rows(n: int) -> None:
     """A tile within a row of an array whose number of rows is known at launch."""

@@ -174,6 +174,11 @@ ILLEGAL_WITH_WORKGROUPS: dict[str, tuple[Kernel, str, str]] = {
         "SWAP j i.0",
         "read at other ids, along j/1",
     ),
+    "across workgroups of a tile": (
+        bodies.centred(m=64, n=1),
+        "SWAP j i.0 · TILE j 4",
+        "read at other ids, along j/1",
+    ),
     "running value across workgroups": (
         bodies.repeated_running_sum(),
         "SWAP i j",

@@ -20,7 +20,7 @@ from loopwright_lower.indices import Offsets, Place
 from loopwright_lower.memory import AxisArray, axis_strides
 from loopwright_lower.tensor import tile_digits
 from loopwright_lower.values import Values
-from loopwright_lower.windows import PositionArray
+from loopwright_lower.windows import PositionArray, limits_of
 
 
 def prefix_of(statement: Statement, at: str) -> tuple[Step, ...]:
@@ -111,10 +111,10 @@ class Stages:
     def _halo_array(self, load: UOp, inner: list[Axis], prefix: tuple[Step, ...]) -> PositionArray:
         """Extents per buffer dimension: `h + a - 1` over a block of 8 rows and 3 taps is 10."""
         index = load.src[0]
-        if not _only_bounds(index):
+        if limits_of(index) is None:
             fail(
                 LoweringError,
-                "a halo STAGE reads its fill outside the buffer, but this access is masked inside",
+                "a halo STAGE is masked by bounds of single indices, but this access is by more",
                 fix="Stage it as a panel",
             )
         extents = []
@@ -169,13 +169,13 @@ class Stages:
             self.memory.store(array.storage, place, value, lanes, None, None)
 
     def _emit_halo(self, copy: Statement, array: PositionArray) -> None:
-        """Loops over the tile's own extents; outside the buffer the access' fill stands."""
+        """Loops over the tile's own extents; where the access is masked, its fill stands."""
         b, load = self.builder, copy.node
         index, fill = load.src
         array.origins = [self._origin(i, self._inner[array]) for i in index.src[1:-1]]
         offset, local, valid = integer.add(0, 0), integer.add(0, 0), TRUE
         opened = 0
-        shape = index.arg
+        shape, limits = index.arg, limits_of(index) or []
         for n, (extent, origin) in enumerate(zip(self._extents[array], array.origins, strict=True)):
             step = integer.add(0, 0)
             if extent > 1:
@@ -187,6 +187,9 @@ class Stages:
             size = extent_uop(shape[n])
             valid = integer.and_(valid, integer.ge(at, 0))
             valid = integer.and_(valid, integer.lt(at, size))
+            for limit in limits:
+                if limit.dimension == n:
+                    valid = integer.and_(valid, limit.holds(at))
             offset = integer.add(integer.mul(offset, size), at)
             local = integer.add(local, integer.mul(step, array.strides[n]))
         mask = None if valid is TRUE else self.indices.emit(valid)
@@ -278,23 +281,6 @@ class Stages:
 
 
 _NOT_VALUES = frozenset({Op.CONST, Op.INDEX, Op.BUFFER, Op.DIM, Op.VAR})
-
-
-def _only_bounds(index: UOp) -> bool:
-    """Whether an access' validity says no more than that its indices lie in the buffer."""
-    allowed = {TRUE}
-    for n, i in zip(map(extent_uop, index.arg), index.src[1:-1], strict=True):
-        allowed |= {integer.ge(i, 0), integer.lt(i, n)}
-        allowed.add(integer.and_(integer.ge(i, 0), integer.lt(i, n)))
-    stack = [index.src[-1]]
-    while stack:
-        node = stack.pop()
-        if node in allowed:
-            continue
-        if node.op is not Op.AND:
-            return False
-        stack.extend(node.src)
-    return True
 
 
 def _span(inner: list[Axis], dim: str) -> int:

@@ -6,7 +6,6 @@ from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.phases import split_axes
 from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.plugin.target import Target
-from loopwright_opt.facts import facts_of
 from loopwright_opt.legality import hints, loops, parts, splits, stages, workgroups
 
 
@@ -40,13 +39,12 @@ def _check_held(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) ->
 def _check_workgroup(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
     """The rules about threads that any step may break."""
     if not [a for a in schedule.axes if a.kind in workgroups.THREADS]:
-        if opt.op in ("ORDER", "SWAP"):
+        if opt.op in ("ORDER", "SWAP", "TILE"):  # TILE makes an axis of size 1 one of several steps
             workgroups.values_stay_in_their_workgroup(kernel, opt, schedule)
         return
     workgroups.workgroup_is_small(kernel, opt, schedule, target)
     workgroups.shared_memory_is_enough(kernel, opt, schedule, target)
     workgroups.groups_lie_with_their_reduce(kernel, opt, schedule)
     workgroups.threads_keep_no_values(kernel, opt, schedule)
-    moved = opt.op in ("ORDER", "SWAP", "GROUP", "GROUPTOP")
-    if moved or (opt.op == "LOCAL" and facts_of(kernel).scanned):
+    if opt.op in ("ORDER", "SWAP", "TILE", "LOCAL", "GROUP", "GROUPTOP"):
         workgroups.values_stay_in_their_workgroup(kernel, opt, schedule)
