@@ -166,7 +166,15 @@ def _product(d: Draw, m: int, n: int, k: int, inputs: DType, sums: DType) -> Val
 
 def product(d: Draw) -> Stores:
     """A matrix product in one of many dtypes, alone, with an epilogue, or the sum of two."""
-    m, n, k = d.shape(3)
+    return _products(d, *d.shape(3))
+
+
+def core_product(d: Draw) -> Stores:
+    """One as large as tensor cores' tiles, or a little smaller or larger."""
+    return _products(d, *[d.rnd.choice((7, 8, 15, 16, 16, 17, 24, 31, 32, 33)) for _ in range(3)])
+
+
+def _products(d: Draw, m: int, n: int, k: int) -> Stores:
     inputs, sums = d.rnd.choice([p for p in _PRODUCTS if set(p) <= d.dtypes])
     x = _product(d, m, n, k, inputs, sums)
     if d.chance(0.15):
@@ -328,12 +336,13 @@ def layer_norm(d: Draw) -> Stores:
 KINDS: dict[str, Callable[[Draw], Stores]] = {
     f.__name__.replace("_", " "): f
     for f in (
-        *(elementwise, lines, reduces, rows, product, vector_product, attention, windows),
-        *(extremes, moments, scans, joins, outputs, symbolic),
+        *(elementwise, lines, reduces, rows, product, core_product, vector_product, attention),
+        *(windows, extremes, moments, scans, joins, outputs, symbolic),
         *(spread_moments, softmax, attention_on_reals, layer_norm),
     )
 }
 # These round on whole numbers too: they run on real ones, within bounds.
 INEXACT = frozenset({"spread moments", "softmax", "attention on reals", "layer norm"})
 # How often each kind is drawn, where a case has no reason for another.
-WEIGHTS = dict.fromkeys(KINDS, 1) | {"reduces": 8, "product": 3, "elementwise": 2, "outputs": 2}
+WEIGHTS = dict.fromkeys(KINDS, 1)
+WEIGHTS |= {"reduces": 8, "product": 3, "elementwise": 2, "outputs": 2, "core product": 0}

@@ -168,6 +168,24 @@ def _nt_store(d: Opts, kernel: Kernel) -> Opt:
     return Opt("NTSTORE", store.name)
 
 
+def _tensor_core(d: Opts, kernel: Kernel) -> Opt:
+    """Any triple at any level, multiplied by the core or by plain multiplies. Options that round
+    more coarsely than the dtypes do are left out."""
+    words = ("level", str(d.rnd.randrange(3))) if d.rnd.random() < 0.2 else ()
+    if d.rnd.random() < 0.2:
+        words = (*words, "shape")
+    return Opt("TC", "", d.rnd.choice((0, 0, 0, 1, 2)), words)
+
+
+def _pad_to(d: Opts, kernel: Kernel) -> Opt:
+    """Pads what a tensor core is bound to."""
+    if kernel.schedule.tensor_core is None:
+        return _tensor_core(d, kernel)
+    bound = [a.dim for a in kernel.schedule.axes if a.kind is AxisKind.TENSOR]
+    axes = [a for a in kernel.schedule.axes if a.dim in bound]
+    return Opt("PADTO", d.rnd.choice(axes).name, d.rnd.choice((8, 16, 16, 32, 32, 48, 64)))
+
+
 def _no_locals(d: Opts, kernel: Kernel) -> Opt:
     return Opt("NOLOCALS")
 
@@ -180,6 +198,8 @@ _WORDS: dict[str, Callable[[Opts, Kernel], Opt]] = {
     "PREFETCH": _prefetch,
     "NTSTORE": _nt_store,
     "NOLOCALS": _no_locals,
+    "TC": _tensor_core,
+    "PADTO": _pad_to,
 }
 
 

@@ -34,8 +34,8 @@ Run = Callable[[GuardedMemory, Mapping[str, int]], None]
 # Opts that few kernels may have: how to draw one that may.
 KINDS_FOR = {
     "NTSTORE": ("lines",),
-    "TC": ("product",),
-    "PADTO": ("product",),
+    "TC": ("core product",),
+    "PADTO": ("core product",),
     "KEEP": ("rows", "rows", "attention", "attention on reals", "softmax", "layer norm"),
     "SPLITK": ("product", "vector product", "reduces", "outputs"),
     "STAGE": ("product", "windows", "elementwise", "reduces"),
