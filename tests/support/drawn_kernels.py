@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -137,12 +137,17 @@ def rows(d: Draw) -> Stores:
     return [_store(d, Value(op(Op.SUB, e, asts.keep(e, "add", axis)), 4 * shape[axis]))]
 
 
+Dtypes = tuple[tuple[DType, DType], ...]
 # What a product reads and what it adds up in.
 _PRODUCTS = (
     *((dt.float32, dt.float32),) * 4,
     *((dt.float16, dt.float32), (dt.float16, dt.float32), (dt.bfloat16, dt.float32)),
     *((dt.int8, dt.int32), (dt.uint8, dt.int32), (dt.float64, dt.float64)),
     *((dt.int32, dt.int32), (dt.float16, dt.float16)),
+)
+_CORE_PRODUCTS = (
+    *((dt.float16, dt.float32), (dt.bfloat16, dt.float32), (dt.float32, dt.float32)),
+    *((dt.int8, dt.int32), (dt.uint8, dt.int32), (dt.float16, dt.float16)),
 )
 
 
@@ -166,16 +171,18 @@ def _product(d: Draw, m: int, n: int, k: int, inputs: DType, sums: DType) -> Val
 
 def product(d: Draw) -> Stores:
     """A matrix product in one of many dtypes, alone, with an epilogue, or the sum of two."""
-    return _products(d, *d.shape(3))
+    return _products(d, d.shape(3), _PRODUCTS)
 
 
 def core_product(d: Draw) -> Stores:
     """One as large as tensor cores' tiles, or a little smaller or larger."""
-    return _products(d, *[d.rnd.choice((7, 8, 15, 16, 16, 17, 24, 31, 32, 33)) for _ in range(3)])
+    shape = [d.rnd.choice((7, 8, 15, 16, 16, 17, 24, 31, 32, 33)) for _ in range(3)]
+    return _products(d, shape, _CORE_PRODUCTS)
 
 
-def _products(d: Draw, m: int, n: int, k: int) -> Stores:
-    inputs, sums = d.rnd.choice([p for p in _PRODUCTS if set(p) <= d.dtypes])
+def _products(d: Draw, shape: Sequence[int], dtypes: Dtypes) -> Stores:
+    m, n, k = shape
+    inputs, sums = d.rnd.choice([p for p in dtypes if set(p) <= d.dtypes])
     x = _product(d, m, n, k, inputs, sums)
     if d.chance(0.15):
         y = _product(d, m, n, k, inputs, sums)

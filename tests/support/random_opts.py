@@ -29,7 +29,7 @@ _OF_REDUCES = frozenset({"UNROLL", "GROUP", "GROUPTOP", "SPLITK"})
 _OF_OUTPUTS = frozenset({"LOCAL"})
 _CPU_ONLY = frozenset({"THREAD", "NTSTORE"})
 # Legal once for each of few things.
-_ONCE = frozenset({"KEEP", "NTSTORE", "NOLOCALS", "THREAD", "TC"})
+_ONCE = frozenset({"KEEP", "NTSTORE", "NOLOCALS", "THREAD"})
 # Drawn more often: what other opts meet.
 _OFTEN = ("UPCAST", "UPCAST", "TILE", "TILE", "STAGE", "VECTOR", "LOCAL", "GROUP", "ORDER")
 
@@ -82,8 +82,12 @@ class Opts:
         """One step, legal or not."""
         known = ops_for(self.target)
         which = self.rnd.choice((*known, *[op for op in _OFTEN if op in known]))
-        done = self.focus in _ONCE and any(o.op == self.focus for o in kernel.schedule.opts)
-        if self.focus and not done and self.rnd.random() < (0.4 if kernel.schedule.opts else 0.8):
+        before = {opt.op for opt in kernel.schedule.opts}
+        if self.focus in ("TC", "PADTO"):  # the core comes first or not at all
+            done = "TC" not in before if before else False
+        else:
+            done = self.focus in _ONCE and self.focus in before
+        if self.focus and not done and self.rnd.random() < (0.4 if before else 0.9):
             which = self.focus
         if which == "KEEP" and not kernel.shared:
             which = "TILE"
