@@ -147,7 +147,7 @@ _PRODUCTS = (
 )
 _CORE_PRODUCTS = (
     *((dt.float16, dt.float32), (dt.bfloat16, dt.float32), (dt.float32, dt.float32)),
-    *((dt.int8, dt.int32), (dt.uint8, dt.int32), (dt.float16, dt.float16)),
+    *((dt.int8, dt.int32), (dt.uint8, dt.int32)),
 )
 
 
@@ -189,7 +189,7 @@ def _products(d: Draw, shape: Sequence[int], dtypes: Dtypes) -> Stores:
         x = Value(op(Op.ADD, x.node, y.node), x.most + y.most)
     if d.chance(0.3):
         x = _after(d, x)
-    if d.chance(0.2):
+    if dtypes is _PRODUCTS and d.chance(0.2):
         x = d.reduced(x, (d.rnd.randrange(2),))
     return [_store(d, x)]
 

@@ -89,7 +89,8 @@ class Opts:
             done = self.focus in _ONCE and self.focus in before
         if self.focus and not done and self.rnd.random() < (0.4 if before else 0.9):
             which = self.focus
-        if which == "KEEP" and not kernel.shared:
+        unfit = {"KEEP": not kernel.shared, "TC": bool(before), "PADTO": "TC" not in before}
+        if unfit.get(which, False) and (which == "KEEP" or which != self.focus):
             which = "TILE"
         make = _WORDS.get(which, partial(_amount, which))
         return make(self, kernel)
@@ -178,7 +179,7 @@ def _tensor_core(d: Opts, kernel: Kernel) -> Opt:
     words = ("level", str(d.rnd.randrange(3))) if d.rnd.random() < 0.2 else ()
     if d.rnd.random() < 0.2:
         words = (*words, "shape")
-    return Opt("TC", "", d.rnd.choice((0, 0, 0, 1, 2)), words)
+    return Opt("TC", "", d.rnd.choice((0, 0, 0, 0, 1)), words)
 
 
 def _pad_to(d: Opts, kernel: Kernel) -> Opt:

@@ -244,10 +244,12 @@ def test_every_rule_is_broken() -> None:
         assert rule.__doc__, name
 
 
+SMALL_GRID = replace(GPU, global_max=(64, 16, 4))
 SCALAR = replace(CPU, vector_bytes=(), threads=1)
 # Rules that ask what only other targets lack.
 ELSEWHERE: list[tuple[Target, Kernel, str]] = [
     (SCALAR, bodies.matmul(), "VECTOR j 4"),
+    (SMALL_GRID, bodies.matmul(m=64, n=33), "TILE j 32 · TILE i 48 · TILE j/32 4"),
 ]
 
 

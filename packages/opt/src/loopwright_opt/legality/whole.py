@@ -38,6 +38,8 @@ def _check_held(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) ->
 
 def _check_workgroup(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
     """The rules about threads that any step may break."""
+    if opt.op == "TILE":  # the last piece of an axis may be longer than what is left
+        workgroups.grid_has_room(kernel, opt, schedule, target)
     if not [a for a in schedule.axes if a.kind in workgroups.THREADS]:
         if opt.op in ("ORDER", "SWAP", "TILE"):  # TILE makes an axis of size 1 one of several steps
             workgroups.values_stay_in_their_workgroup(kernel, opt, schedule)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from math import prod
 
+from loopwright_core.ir.uop import Variable
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt, Schedule
@@ -69,6 +70,30 @@ def workgroup_is_small(kernel: Kernel, opt: Opt, schedule: Schedule, target: Tar
 def _sizes(threads: list[Axis], statement: Statement) -> list[int]:
     dims = statement.dims
     return [a.size for a in threads if a.dim in dims and isinstance(a.size, int) and a.size != 1]
+
+
+def grid_has_room(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
+    """A step makes no more workgroups than the target launches."""
+    if target.global_max is None:
+        return
+    facts, most = facts_of(kernel), prod(target.global_max)
+    after = _workgroups(facts, schedule)
+    if after > most and after > _workgroups(facts, kernel.schedule):
+        refuse(kernel, opt, f"{after} workgroups are more than the target's {most}")
+
+
+def _workgroups(facts: Facts, schedule: Schedule) -> int:
+    """The largest nest's workgroups, position by position."""
+    sizes: list[int] = []
+    grid = [a for a in schedule.axes if a.kind is AxisKind.GLOBAL and a.size != 1]
+    for statement in facts.statements:
+        own = [
+            a.size.hi if isinstance(a.size, Variable) else a.size
+            for a in grid
+            if a.dim in statement.dims
+        ]
+        sizes = list(map(max, zip_longest(own, sizes, fillvalue=1)))
+    return prod(sizes)
 
 
 def shared_memory_is_enough(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
