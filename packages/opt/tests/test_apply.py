@@ -224,3 +224,30 @@ def test_nothing_is_half_applied() -> None:
     with pytest.raises(OptError):
         done(kernel, "VECTOR j* 4")
     assert show(kernel.schedule.opts) == "VECTOR j.0 4"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "text", "axes"),
+    [
+        (bodies.add(), "STREAM i 4", "Li/4096(256) Li/1(1024) ui/1024(4)"),
+        (bodies.add(), "VECTOR i 16 · STREAM i/16 2", "Li/2048(512) Li/16(64) vi/1(16) ui/1024(2)"),
+        (bodies.add(1000004), "STREAM i 4", "Li/1(250001) ui/250001(4)"),
+        (bodies.row_sums(4, 1 << 20), "STREAM k 4", "Li/1(4) Rk/4096(256) Rk/1(1024) uk/1024(4)"),
+        (bodies.matmul(), "SPLITK k 4", "Lk/256(4) Li/1(1024) Lj/1(1024) Rk/1(256)"),
+        (bodies.matmul(), "THREAD k 4", "tk/256(4) Li/1(1024) Lj/1(1024) Rk/1(256)"),
+        (
+            bodies.matmul(),
+            "SPLITK k 4 · THREAD k/256 0",
+            "tk/256(4) Li/1(1024) Lj/1(1024) Rk/1(256)",
+        ),
+        (
+            bodies.matmul(),
+            "TILE k 1024 · SPLITK k/1024 4",
+            "Li/1(1024) Lj/1(1024) Rk/1024(1) Rk/1(1024)",
+        ),
+    ],
+)
+def test_pages_and_parts(kernel: Kernel, text: str, axes: str) -> None:
+    """STREAM cuts pages out of the middle of an axis; a split reduce's parts stand outermost."""
+    made = apply_all(kernel, parse(text), CPU)
+    assert " ".join(f"{a.kind.value[0]}{a.name}({a.size})" for a in made.schedule.axes) == axes

@@ -120,10 +120,18 @@ class Emitter:
         name = buffer_name(node.src[0].src[0].arg.slot)
         hint = "nt" if name in self.nt_stores else None
         with self.accumulators.once(statement):
+            if self.values.runs is None:
+                for offsets in self.accumulators.coordinates(statement.free):
+                    known = self.values.evaluate(statement, offsets)
+                    self.stages.keep(statement, offsets, known)
+                    self.values.store(node, known, offsets, vector, hint)
+                return
+            together = []
             for offsets in self.accumulators.coordinates(statement.free):
                 known = self.values.evaluate(statement, offsets)
                 self.stages.keep(statement, offsets, known)
-                self.values.store(node, known, offsets, vector, hint)
+                together.append((offsets, known))
+            self.values.store_all(node, together, vector, hint)
 
     # Loops
 

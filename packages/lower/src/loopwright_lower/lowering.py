@@ -32,6 +32,7 @@ from loopwright_lower.memory import Memory
 from loopwright_lower.stage import Stages, check_dims
 from loopwright_lower.tensor import bind_products, place_results
 from loopwright_lower.values import Values
+from loopwright_lower.wide import Wide, as_copies
 
 
 def lower(kernel: Kernel, target: Target) -> Program:
@@ -60,6 +61,8 @@ def lower(kernel: Kernel, target: Target) -> Program:
 
 def _phase(kernel: Kernel, target: Target, first_id: int) -> tuple[Phase, Builder]:
     """One launch."""
+    schedule, wide = as_copies(kernel.schedule, target)
+    kernel = kernel.with_schedule(schedule)
     n_shared = [len(group) for group in kernel.shared]
     flat = tuple(v for group in kernel.shared for v in group)
     use = kernel.schedule.tensor_core
@@ -84,6 +87,8 @@ def _phase(kernel: Kernel, target: Target, first_id: int) -> tuple[Phase, Builde
     builder = Builder(int_dtype_for(facts.nodes, dims, grid.largest if grid else 1), first_id)
     indices = Indices(builder, dims, facts.free)
     values = Values(builder, indices, Memory(builder, indices, dims), dims, facts)
+    if wide:
+        values.runs = Wide(values, wide, target)
     stages = Stages(values, grid)
     emitter = Emitter(kernel, Accumulators(values, target), stages, grid)
     check_groups(statements)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple, Protocol
+
 from loopwright_core.errors import LoweringError, fail
 from loopwright_core.ir import integer
 from loopwright_core.ir.ops import Op
@@ -14,6 +16,25 @@ from loopwright_lower.memory import AxisArray, Memory
 from loopwright_lower.windows import PositionArray
 
 LocalArray = AxisArray | PositionArray
+
+
+class Run(NamedTuple):
+    """Neighbouring elements: where they start, how many, which of them is meant, under which
+    condition they exist, and the coordinate of the first."""
+
+    place: Place
+    lanes: int
+    lane: int
+    mask: UOp | None
+    first: Offsets
+
+
+class Runs(Protocol):
+    """Finds the run that an access at a coordinate is part of, if there is one."""
+
+    def run(self, index: UOp, known: dict[UOp, UOp], offsets: Offsets) -> Run | None: ...
+
+
 Finals = dict[tuple[int, ...], tuple[UOp, ...]]
 
 
@@ -30,6 +51,7 @@ class Values:
     ) -> None:
         self.builder, self.indices, self.memory = builder, indices, memory
         self.dims, self.facts = dims, facts
+        self.runs: Runs | None = None
         indices.result = self.result
         self._memo: dict[tuple[UOp, tuple[int, ...], tuple[object, ...]], UOp] = {}
         self._flat: dict[UOp, UOp] = {}
@@ -150,6 +172,10 @@ class Values:
     def load(self, node: UOp, values: dict[UOp, UOp], offsets: Offsets, vector: str | None) -> UOp:
         """A level-2 LOAD from its buffer."""
         index, fill = node.src
+        run = self.runs.run(index, values, offsets) if self.runs else None
+        if run is not None:
+            found = self.memory.load(index.src[0], run.place, run.lanes, run.mask, fill)
+            return self.builder.place(UOp(Op.LANE, found.dtype.scalar, (found,), run.lane))
         place, mask = self.locate(index, values, offsets, vector)
         lanes = self.dims[vector].lanes if vector else 1
         return self.memory.load(index.src[0], place, lanes, mask, fill)
@@ -163,3 +189,25 @@ class Values:
         lanes = self.dims[vector].lanes if vector else 1
         emitted = self.operand(value, values, offsets, vector)
         self.memory.store(index.src[0], place, emitted, lanes, mask, hint)
+
+    def store_all(
+        self,
+        node: UOp,
+        known: list[tuple[Offsets, dict[UOp, UOp]]],
+        vector: str | None,
+        hint: object,
+    ) -> None:
+        """A level-2 STORE at every coordinate of a leaf, a run of neighbours at once."""
+        index, value = node.src
+        pending: dict[tuple[tuple[str, int], ...], list[UOp]] = {}
+        for offsets, values in known:
+            run = self.runs.run(index, values, offsets) if self.runs else None
+            if run is None:
+                self.store(node, values, offsets, vector, hint)
+                continue
+            row = pending.setdefault(tuple(sorted(run.first.items())), [])
+            row.append(self.operand(value, values, offsets, None))
+            if len(row) == run.lanes:
+                dtype = index.dtype.vec(run.lanes)
+                together = self.builder.place(UOp(Op.VECTORIZE, dtype, tuple(row)))
+                self.memory.store(index.src[0], run.place, together, run.lanes, run.mask, hint)

@@ -12,7 +12,7 @@ from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.plugin.target import Target
 from loopwright_opt import stage_opts, workgroup_opts
 from loopwright_opt.axes import is_outermost, resolve, spread
-from loopwright_opt.legality import loops, parts, splits
+from loopwright_opt.legality import loops, parts, splits, streams
 from loopwright_opt.legality.whole import check
 
 
@@ -94,6 +94,21 @@ def _split_k(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
         return kernel.schedule
     kind = AxisKind.GLOBAL if target.has_local else AxisKind.LOOP
     return _outer(kernel.schedule, axis, size, amount, kind)
+
+
+def _stream(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
+    """STREAM: a loop over groups of pages, one over a page's steps, the pages of a group at once."""
+    axis, size, amount = _cut(kernel, opt)
+    streams.few_pages(kernel, opt, axis, amount)
+    loops.not_along_a_scan(kernel, opt, axis)
+    walked = streams.walks_an_array(kernel, opt, axis)
+    streams.array_is_large(kernel, opt, axis, walked, target)
+    page = streams.pages_divide(kernel, opt, axis, size, amount, walked)
+    inner = _as(axis, page, axis.kind)
+    pages = Axis(axis.dim, axis.stride * page, amount, AxisKind.UPCAST)
+    groups = Axis(axis.dim, axis.stride * page * amount, size // page // amount, axis.kind)
+    walk = (groups, inner) if groups.size != 1 else (inner,)
+    return kernel.schedule.with_axes((*_exchange(kernel.schedule, axis, walk).axes, pages))
 
 
 def _split_reduce(kernel: Kernel, opt: Opt, axis: Axis) -> None:
@@ -182,6 +197,7 @@ _STEPS: dict[str, Callable[[Kernel, Opt, Target], Schedule]] = {
     "TILE": _tile,
     "THREAD": _thread,
     "SPLITK": _split_k,
+    "STREAM": _stream,
     "ORDER": _order,
     "SWAP": _swap,
     "STAGE": stage_opts.stage,

@@ -11,6 +11,7 @@ from loopwright_core.kernel.schedule import Opt
 # Steps of the form OP axis amount.
 AMOUNT_OPS = frozenset(
     {"UPCAST", "UNROLL", "VECTOR", "TILE", "THREAD", "SPLITK", "LOCAL", "GROUP", "GROUPTOP"}
+    | {"STREAM"}
 )
 # Steps that need threads which work together, and what the target must have for them.
 WORKGROUP_OPS = {
@@ -23,7 +24,6 @@ WORKGROUP_OPS = {
 OTHER_OPS = {
     "TC": "tensor cores",
     "PADTO": "tensor cores",
-    "STREAM": "a lowering that walks several pages at once",
 }
 WORD_OPS = frozenset({"ORDER", "SWAP", "STAGE", "KEEP", "PREFETCH", "NTSTORE", "NOLOCALS"})
 

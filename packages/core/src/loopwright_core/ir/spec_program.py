@@ -227,6 +227,8 @@ class _Checker:
 
     def check(self, node: UOp) -> None:
         op = node.op
+        if self.target is not None and not self.target.computes_in_vectors:
+            self.wide(node)
         need(node.dtype is not dt.index, node, "there is no dtype index in a program")
         if op in ELEMENTWISE or op in RAW:
             check_elementwise(node)
@@ -268,6 +270,17 @@ class _Checker:
             first = self.ids.setdefault((op, key), node)
             need(first is node, node, f"another {op.name} of the program has id {key}")
 
+    def wide(self, node: UOp) -> None:
+        """Vectors for memory alone are loaded, taken apart, put together and stored."""
+        target = self.target
+        assert target is not None
+        for d in (node.dtype, *[s.dtype for s in node.src]):
+            if d.lanes > 1:
+                fine = node.op in _MOVES
+                need(fine, node, f"{target.name} does not compute in vectors")
+                fits = d.lanes * d.itemsize <= max(target.vector_bytes, default=0)
+                need(fits, node, f"{target.name} has no vector of {d.lanes} x {d.scalar}")
+
     def allowed(self, node: UOp) -> None:
         """The target lists the op and computes in its dtypes."""
         target = self.target
@@ -295,6 +308,8 @@ class _Checker:
 
 
 _SIZES = (dt.int32, dt.int64)
+# What happens to a vector that is for memory alone.
+_MOVES = frozenset({Op.LOAD, Op.STORE, Op.LANE, Op.VECTORIZE, Op.BROADCAST})
 
 
 def base_of(node: UOp) -> UOp:

@@ -20,6 +20,8 @@ class Target:
         BITCAST to the unsigned integer of its width, and computed in float32.
     ops: level-3 elementwise ops the renderer accepts.
     vector_bytes: widths of a SIMD value in bytes, ascending; () = scalars only.
+    computes_in_vectors: whether arithmetic takes vectors too; else they are for memory alone, a
+        load or store of up to the widest, which is aligned to its own size.
     registers: SIMD registers; caches: bytes of L1d, L2, L3 per core (0: absent).
     threads: worker threads one launch may use.
     tensor_cores: in the order in which they are tried.
@@ -47,6 +49,7 @@ class Target:
     has_images: bool = False
     tensor_cores: tuple[TensorCore, ...] = ()
     features: frozenset[str] = field(default_factory=frozenset)
+    computes_in_vectors: bool = True
 
     def lanes(self, dtype: DType) -> tuple[int, ...]:
         """Lane counts a VECTOR axis over that dtype may have, ascending."""

@@ -26,6 +26,7 @@ def cuda(arch: str = "sm_80") -> Target:
         storage=frozenset(dt.ARRAY_DTYPES) - _ARITH,
         ops=OPS | {Op.WMMA},
         vector_bytes=(4, 8, 16),
+        computes_in_vectors=False,
         registers=255,
         caches=(128 << 10, 4 << 20, 0),
         has_local=True,

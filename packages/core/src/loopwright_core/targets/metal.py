@@ -25,6 +25,7 @@ def metal() -> Target:
         storage=_STORAGE,
         ops=OPS | {Op.WMMA},
         vector_bytes=(4, 8, 16),
+        computes_in_vectors=False,
         registers=128,
         caches=(8 << 10, 4 << 20, 0),
         max_buffers=31,

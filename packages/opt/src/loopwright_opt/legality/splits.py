@@ -26,6 +26,7 @@ _SOURCES = {
     "TILE": _LOOPS,
     "THREAD": (AxisKind.LOOP, AxisKind.REDUCE),
     "SPLITK": (AxisKind.REDUCE,),
+    "STREAM": _LOOPS,
     "LOCAL": (AxisKind.GLOBAL, AxisKind.LOOP),
     "GROUP": (AxisKind.REDUCE,),
     "GROUPTOP": (AxisKind.REDUCE,),
