@@ -97,7 +97,7 @@ def _split_k(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
 
 
 def _stream(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
-    """STREAM: a loop over groups of pages, one over a page's steps, the pages of a group at once."""
+    """STREAM: a loop over groups of pages, one over a page, the pages of a group at once."""
     axis, size, amount = _cut(kernel, opt)
     streams.few_pages(kernel, opt, axis, amount)
     loops.not_along_a_scan(kernel, opt, axis)
