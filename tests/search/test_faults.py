@@ -78,6 +78,21 @@ def test_each_planted_failure_costs_one_candidate(
         assert attempt(worker, "VECTOR i 4") == ""
 
 
+def test_a_crash_costs_no_start(faulty: Device) -> None:
+    """What crashes is a fork: the process that imported everything answers for it and goes on."""
+    kernel = bodies.add(1 << 16)
+    with Worker() as worker:
+        task = Task(portable.dump(kernel), ("TILE i 64",), "faulty", faulty.target.key)
+        crashing = replace(task, binary=worker.perform(task, 60.0).binary)
+        process = worker._process
+        for _ in range(3):
+            assert worker.perform(crashing, 60.0).problem == "ended by SIGSEGV"
+        good = replace(task, opts=())
+        good = replace(good, binary=worker.perform(good, 60.0).binary)
+        assert worker.perform(good, 60.0).times
+        assert worker._process is process
+
+
 def test_a_search_survives_what_is_planted(faulty: Device) -> None:
     """Crashes, endless loops and wrong numbers rank first and are tried; none of them wins."""
     kernel = bodies.add(1 << 16)

@@ -70,6 +70,17 @@ def test_a_budget_too_short_for_a_run_gives_what_strategies_give(
     assert database.ls() == []
 
 
+def test_a_reference_that_takes_too_long_ends_the_search(cpu: Device) -> None:
+    """A kernel whose unoptimized form cannot run within the budget gets what strategies give."""
+    kernel = bodies.matmul(2048, 2048, 2048)
+    told: list[Progress] = []
+    with listening(told.append):
+        found = Search(kernel, cpu, budget_s=8.0).run()
+    assert found.kernel == propose(kernel, cpu.target).kernel
+    assert "unoptimized" in found.done or "budget" in found.done
+    assert told[-1].best_s == found.best_s == 0.0
+
+
 def test_slow_compilers_do_not_prolong_a_search(cpu: Device) -> None:
     """No task gets more time than is left, that of a carrying executor included."""
     seen: list[float] = []

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import bodies
 import pytest
 
+from loopwright_core import tuning
 from loopwright_core.errors import ArgumentError
 from loopwright_core.kernel.options import Options
 from loopwright_core.plugin.loader import registry
@@ -59,6 +63,38 @@ def test_an_altered_entry_reads_as_absent(tmp_path: Path) -> None:
     assert database.get("a key") is None
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"opts": 1}, {"opts": [1]}, {"best_s": "fast"}, {"best_s": 0.0}, {"kernel": None}]
+)
+def test_values_of_other_kinds_read_as_absent(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    """An entry that is sealed well, but holds what no search writes, is no result."""
+    database = TuningDatabase(tmp_path)
+    database.put(RESULT)
+    (path,) = tmp_path.iterdir()
+    entry = {**json.loads(path.read_text()), **wrong}
+    del entry["checksum"]
+    path.write_text(json.dumps({**entry, "checksum": tuning._checksum(entry)}))
+    assert database.get("a key") is None
+    assert database.ls() == []
+
+
+def test_any_bytes_read_as_absent(tmp_path: Path) -> None:
+    """Whatever a file is turned into, by cuts, flips or noise, reading it never fails."""
+    database = TuningDatabase(tmp_path)
+    database.put(RESULT)
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    rng = random.Random(0)
+    for _ in range(300):
+        data = bytearray(whole)
+        for _ in range(rng.randrange(1, 4)):
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        path.write_bytes(bytes(data[: rng.randrange(len(data))] if rng.random() < 0.3 else data))
+        assert database.get("a key") in (None, RESULT)
+        with suppress(ArgumentError):
+            TuningDatabase(tmp_path / "other").import_(path)
+
+
 def test_a_misplaced_entry_reads_as_absent(tmp_path: Path) -> None:
     """A file under another key's name is not taken for that key's."""
     database = TuningDatabase(tmp_path)
@@ -95,7 +131,7 @@ def test_export_and_import(tmp_path: Path) -> None:
     assert TuningDatabase(tmp_path / "c").import_(path) == (1, 1)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"results": 1}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"results": 1}', "[" * 100_000])
 def test_what_is_no_export_is_refused(tmp_path: Path, text: str) -> None:
     """Another file is refused with its name."""
     path = tmp_path / "x.json"

@@ -81,7 +81,7 @@ class TuningDatabase:
         """
         try:
             document = json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             fail(ArgumentError, f"{path} is no tuning export: {error}", fix="export it again")
         entries = document.get("results") if isinstance(document, dict) else None
         if not isinstance(entries, list):
@@ -138,6 +138,11 @@ def _unsealed(entry: Any) -> Result | None:
         return None
     if set(rest) != {"format", *(f.name for f in fields(Result))}:
         return None
-    values = {f.name: rest[f.name] for f in fields(Result)}
-    values["opts"] = tuple(map(str, values["opts"]))
-    return Result(**values)
+    opts, times = rest["opts"], (rest["best_s"], rest["start_s"])
+    if not isinstance(opts, list) or not all(isinstance(o, str) for o in opts):
+        return None
+    if not all(isinstance(t, float) and 0 < t < float("inf") for t in times):
+        return None
+    if not isinstance(rest["key"], str) or not isinstance(rest["kernel"], str):
+        return None
+    return Result(rest["key"], rest["kernel"], tuple(opts), *times)

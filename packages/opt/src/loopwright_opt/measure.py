@@ -178,10 +178,11 @@ class Bench:
         seed: int = 0,
         best_s: float = 0.0,
         timed_s: float = TIMED_S,
+        limit_s: float | None = None,
     ) -> Outcome:
         """Check a compiled candidate on the numbers of a seed, and time it."""
         usual = max(self.trial_s) if self.trial_s else self.limits.run_s
-        limit = min(self.limits.run_s, max(_LEAST_S, _PATIENCE * usual))
+        limit = limit_s or min(self.limits.run_s, max(_LEAST_S, _PATIENCE * usual))
         task = self._task(candidate, seed, best_s, timed_s)
         begin = time.monotonic()
         outcome = self._timer.perform(task, limit, self.end)

@@ -25,7 +25,7 @@ from loopwright_opt.cost import predict
 from loopwright_opt.facts import facts_of
 from loopwright_opt.measure import ENDED, Bench, Candidate, Pace
 from loopwright_opt.strategies.choice import Proposal, proposals, variations
-from loopwright_opt.worker import Limits
+from loopwright_opt.worker import NO_ANSWER, Limits
 
 _log = logging.getLogger("loopwright.opt")
 INTERRUPTED = "interrupted: the best so far is kept"
@@ -39,6 +39,8 @@ MAX_ELEMENTS = 256
 MAX_COST_RATIO = 1000.0
 # Steps without a gain before the search ends: the second looks at what ranked next.
 _PATIENCE = 2
+# What the unoptimized kernel may take of the budget for each set of numbers.
+_REFERENCE_SHARE = 0.3
 # Kept of the budget for checking the winner: so many trials, and the most of a small budget.
 _SETTLE_TRIALS = 14
 _SETTLE_SHARE = 0.4
@@ -99,8 +101,7 @@ class Search:
     def _search(self) -> Found:
         done = ENDED
         try:
-            self._begin()
-            done = self._improve()
+            done = self._begin() or self._improve()
         except KeyboardInterrupt:
             done = INTERRUPTED
         self._bench.stop_compiling()
@@ -124,8 +125,11 @@ class Search:
         self._report(done, winner, found.correlation)
         return found
 
-    def _begin(self) -> None:
-        """The unoptimized kernel is the reference; the strategies' best must not be lost."""
+    def _begin(self) -> str:
+        """The unoptimized kernel is the reference; what strategies propose must not be lost.
+
+        A sentence where the search ends here.
+        """
         plain = self._candidate(self.kernel)
         assert plain is not None
         made = proposals(self.kernel, self.device.target, self.options)
@@ -133,43 +137,47 @@ class Search:
         self._first = first
         more = [c for k in self.starts if (c := self._candidate(k)) is not None]
         self._bench.compile([plain, *first, *more])
-        if not self._reference(plain):
-            return
+        if problem := self._reference(plain):
+            return problem
         for c in (*first, *more):
             self._try(c)
             if self._start is plain and c.times:  # what the kernel would get without a search
                 self._start = c
         self._measure_pace()
+        return ""
 
     def _has_begun(self) -> bool:
         """Whether what the strategies propose was tried: the unoptimized kernel is no find."""
         is_tried = all(c.problem not in ("", ENDED) for c in self._first)
         return len(self._timed) > (0 if is_tried else 1)
 
-    def _reference(self, plain: Candidate) -> bool:
-        """Its results on two sets of numbers are what all others are compared with: are they there
-        in time?"""
+    def _reference(self, plain: Candidate) -> str:
+        """Its results on two sets of numbers are what all others are compared with; a sentence
+        where they are not there in time."""
+        limit = _REFERENCE_SHARE * self.budget_s
         if plain.binary is not None:
             # it may be very slow, and nothing hangs on its exact time
-            outcome = self._bench.attempt(plain, timed_s=0.0)
+            outcome = self._bench.attempt(plain, timed_s=0.0, limit_s=limit)
             plain.problem, plain.times = outcome.problem, outcome.times
             if plain.times:
-                plain.problem = self._bench.attempt(plain, 1, timed_s=0.0).problem
-        if plain.problem and plain.problem != ENDED:
-            what = f"the unoptimized kernel {self.kernel.name} does not run: {plain.problem}"
-            fail(OptError, what, fix='Use schedule="heuristic", or a larger budget_s')
+                plain.problem = self._bench.attempt(plain, 1, timed_s=0.0, limit_s=limit).problem
+        if plain.problem == ENDED:
+            return ENDED
+        if plain.problem.startswith(NO_ANSWER):
+            return f"the unoptimized kernel, to compare with, takes more than {limit:.1f} s"
         if plain.problem:
-            return False
+            what = f"the unoptimized kernel {self.kernel.name} does not run: {plain.problem}"
+            fail(OptError, what, fix='Use schedule="heuristic"')
         plain.steady_s = plain.best_s
         self._timed.append(plain)
         self._start = plain
         self._report()
-        return True
+        return ""
 
     def _improve(self) -> str:
         """Steps from the best; why they ended."""
         without_gain = 0
-        while self._timed and self._left() > 0:
+        while self._left() > 0:
             self._step += 1
             entries = self._entries()
             before = entries[0].steady_s

@@ -24,6 +24,7 @@ from types import TracebackType
 
 _LENGTH = struct.Struct("<Q")
 _START_S = 60.0
+NO_ANSWER = "no answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ class Worker:
                 _send(process, pickle.dumps(task), deadline)
                 data = _receive(process, deadline)
             except TimeoutError:
-                return Outcome(f"no answer within {max(limit_s, 0.0):.1f} s")
+                return Outcome(f"{NO_ANSWER} within {max(limit_s, 0.0):.1f} s")
             except OSError:
                 data = None
             if data is None:
