@@ -30,6 +30,7 @@ TIMED_S = 0.05
 _PATIENCE = 8.0
 _LEAST_S = 1.0
 ENDED = "the budget has ended"
+SAME = "the same text as another one"
 
 
 @dataclass
@@ -157,7 +158,7 @@ class Bench:
                 first = self._by_text.setdefault(digest, c)
                 if first is not c:
                     c.times, c.steady_s = first.times, first.steady_s
-                    c.problem, c.binary = "the same text as another one", None
+                    c.problem, c.binary = SAME, None
 
     def _compile_one(self, task: Task, limit_s: float) -> Outcome:
         worker = self._idle.pop()

@@ -23,9 +23,9 @@ from loopwright_opt.actions import neighbours
 from loopwright_opt.comparison import correlate, is_faster
 from loopwright_opt.cost import predict
 from loopwright_opt.facts import facts_of
-from loopwright_opt.measure import ENDED, Bench, Candidate, Pace
+from loopwright_opt.measure import ENDED, SAME, TIMED_S, Bench, Candidate, Pace
 from loopwright_opt.strategies.choice import Proposal, proposals, variations
-from loopwright_opt.worker import NO_ANSWER, Limits
+from loopwright_opt.worker import NO_ANSWER, Limits, Outcome
 
 _log = logging.getLogger("loopwright.opt")
 INTERRUPTED = "interrupted: the best so far is kept"
@@ -271,16 +271,22 @@ class Search:
             c.steady_s = c.best_s / self._pace.now
             if c.times:
                 self._timed.append(c)
-        if c.problem and c.problem != ENDED:
+        if c.problem not in ("", ENDED, SAME):
             self._note(c)
         self._report()
 
     def _measure_pace(self) -> None:
         """Time what the search began with again: what changes is the machine."""
         if self._start is not None and self._left() > 0:
-            again = self._bench.attempt(self._start, best_s=self._start.best_s)
+            again = self._again(self._start, 0)
             if again.times:
                 self._pace.add(again.best_s)
+
+    def _again(self, c: Candidate, seed: int) -> Outcome:
+        """Check and time one that ran before; a slow one is not timed for long."""
+        assert self._start is not None
+        timed_s = TIMED_S if c.best_s < TIMED_S else 0.0
+        return self._bench.attempt(c, seed, self._start.best_s, timed_s)
 
     def _settle(self) -> Candidate:
         """The best that is right on other numbers, in a fresh process, and faster in turns.
@@ -293,7 +299,7 @@ class Search:
         for c in rivals:
             if c.steady_s >= start.steady_s or self._bench.left() <= 0:
                 break
-            checked = self._bench.attempt(c, 1, start.best_s)
+            checked = self._again(c, 1)
             if checked.problem:
                 if checked.problem != ENDED:
                     c.problem = f"on other numbers: {checked.problem}"
@@ -301,8 +307,8 @@ class Search:
                 continue
             mine, theirs = [], []
             for _ in range(_ROUNDS):  # in turns, so that both meet the same unrest
-                one = self._bench.attempt(c, 1, start.best_s)
-                two = self._bench.attempt(start, 1, start.best_s)
+                one = self._again(c, 1)
+                two = self._again(start, 1)
                 if not one.times or not two.times:
                     break
                 mine.append(one.best_s)
