@@ -3,8 +3,9 @@
     LOOPWRIGHT_CACHE_DIR=$(mktemp -d) uv run python benchmarks/beam.py
     uv run python benchmarks/beam.py softmax --budget 10
 
-Each kernel is built by both schedules and run in turns into the same memory; times are medians of
-wall time. `ratio` above 1: beam is faster. A kept result is replayed: name an empty cache directory
+Each kernel is built by both schedules and run in turns; times are medians over rounds of the best of
+five runs, `ratio` is the median of the rounds' ratios: above 1, beam is faster.
+`LOOPWRIGHT_THREADS=1` measures with one thread. A kept result is replayed: name an empty cache directory
 to search anew.
 """
 
@@ -60,13 +61,14 @@ def compare(name: str, budget_s: float, rounds: int) -> str:
             np.asarray(m)[:] = 0
         runs.append((kernel.built.loaded, memory))
         device.time(kernel.built.loaded, memory, (), 2)
-    for _ in range(rounds):
+    for _ in range(rounds):  # the best of a few runs in turn, so that both meet the same load
         for found, (loaded, memory) in zip(times, runs, strict=True):
-            found += device.time(loaded, memory, (), 3)
+            found.append(min(device.time(loaded, memory, (), 5)))
     mine, beam = (statistics.median(t) * 1e3 for t in times)
+    ratio = statistics.median(a / b for a, b in zip(*times, strict=True))
     p = ended[-1]
     return (
-        f"{name:22}{mine:10.3f}{beam:10.3f}{mine / beam:8.2f}{took_s:9.1f}"
+        f"{name:22}{mine:10.3f}{beam:10.3f}{ratio:8.2f}{took_s:9.1f}"
         f"{p.n_ranked:8}{p.n_timed:7}{p.n_failed:8}{p.correlation:8.2f}"
     )
 
