@@ -109,6 +109,24 @@ def test_a_gpu_schedule() -> None:
         assert sentence in told
 
 
+def test_a_split_reduce() -> None:
+    """Parts, their scratch, and both launches are told apart."""
+    told = scheduled(
+        matmul(10, 6, 8),
+        ("k", 2, 4, K.THREAD), ("i", 1, 10, K.LOOP), ("j", 1, 6, K.LOOP), ("k", 1, 2, K.REDUCE),
+    ).explain()  # fmt: skip
+    for sentence in (
+        "The sum over k is taken in 4 parts, joined in their order.",
+        "The parts wait in 1.0 KiB of scratch for a second launch.",
+        "First launch. k/2: 4 worker threads share k, 2 steps each.",
+        "First launch. The sum over k runs inside k/2, i/1, j/1, k/1.",
+        "First launch. One launch runs on 4 worker threads.",
+        "Second launch. The sum over k runs inside i/1, j/1, k/1.",
+        "Second launch. The store to C runs inside i/1, j/1.",
+    ):
+        assert sentence in told, told
+
+
 def test_locals_off() -> None:
     """Locals that are off are said."""
     loops = ("j", 1, 6, K.LOOP), ("k", 1, 8, K.REDUCE)

@@ -73,7 +73,7 @@ class KernelRoad:
     @property
     def launch(self) -> str:
         """How each phase is launched, one sentence."""
-        return " Then ".join([f"It runs {dump.launch_text(p)}." for p in self.program.phases])
+        return f"It runs {', then '.join(map(dump.launch_text, self.program.phases))}."
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from loopwright_core.ir.uop import Extent
 from loopwright_core.kernel.copies import Copy, copies
 from loopwright_core.kernel.describe import axis_size
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.phases import Phases, phases, split_axes
 from loopwright_core.kernel.schedule import Schedule, TensorUse
 from loopwright_core.kernel.statements import Statement, statements_of
 from loopwright_core.kernel.tails import tail_of
@@ -19,21 +21,44 @@ _OF_WORKGROUP = (AxisKind.LOCAL, AxisKind.GROUP)
 
 
 def explain(kernel: Kernel) -> Sentences:
-    """What the schedule makes of the kernel's dims, statements, copies and launch."""
-    schedule = kernel.schedule
-    statements = statements_of(kernel)
+    """What the schedule makes of the kernel's dims, statements, copies and launches."""
+    schedule, statements = kernel.schedule, statements_of(kernel)
     told: list[str] = []
     for dim in kernel.dims:
         told += _dim(dim, schedule.of_dim(dim.name), _role(dim.name, statements))
-    told += _axes(schedule.axes, frozenset(d.name for d in kernel.dims if d.is_reduce))
+    made = phases(kernel)
+    if len(made.kernels) == 1:
+        return (*told, *_run(kernel))
+    told += _split(kernel, made, statements)
+    for which, launch in zip(("First", "Second"), made.kernels, strict=True):
+        told += [f"{which} launch. {text}" for text in _run(launch)]
+    return tuple(told)
+
+
+def _run(kernel: Kernel) -> list[str]:
+    """One launch: axes, nests, registers, copies, threads."""
+    schedule, statements = kernel.schedule, statements_of(kernel)
+    told = _axes(schedule.axes, frozenset(d.name for d in kernel.dims if d.is_reduce))
     taken = [s.consumers[0] for s in statements if s.is_sunk]
     told += [_path(s) for s in statements if s not in taken]
     told += [text for s in statements if (text := _waiting(s))]
     told += [text for s in statements if (text := _leaf(s, schedule))]
     told += [_copy(c, _is_shared(schedule)) for c in copies(kernel, statements)]
     told += _hints(schedule)
-    told += _launch(schedule, statements)
-    return tuple(told)
+    return told + _launch(schedule, statements)
+
+
+def _split(kernel: Kernel, made: Phases, statements: Sequence[Statement]) -> list[str]:
+    """Reduces in parts, which a second launch joins."""
+    cut = {a.dim: a for a in split_axes(kernel)}
+    told = []
+    for s in statements:
+        axes = [cut[d] for d in s.bound if d in cut] if s.kind == "reduce" else []
+        if axes:
+            parts = " x ".join(map(axis_size, axes))
+            told.append(f"{_capital(s.label)} is taken in {parts} parts, joined in their order.")
+    size = sum(prod(map(_extent, b.arg.shape)) * b.dtype.itemsize for b in made.scratch)
+    return [*told, f"The parts wait in {human_bytes(size)} of scratch for a second launch."]
 
 
 def explain_schedule(schedule: Schedule) -> Sentences:
@@ -266,7 +291,11 @@ def _widest(statements: Sequence[Statement], kinds: Sequence[AxisKind]) -> list[
 
 
 def _most(axis: Axis) -> int:
-    return axis.size if isinstance(axis.size, int) else axis.size.hi
+    return _extent(axis.size)
+
+
+def _extent(n: Extent) -> int:
+    return n if isinstance(n, int) else n.hi
 
 
 # Words

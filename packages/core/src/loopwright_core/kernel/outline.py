@@ -8,6 +8,7 @@ from loopwright_core.kernel.describe import axis_size
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.nest import Leaf, LoopNode, Tree, build_nest
+from loopwright_core.kernel.phases import phases
 from loopwright_core.kernel.schedule import Stage
 from loopwright_core.kernel.statements import statements_of
 
@@ -30,7 +31,8 @@ def nest(kernel: Kernel) -> str:
         return "; ".join(texts)
 
     stages = [_stage(s) for s in kernel.schedule.stages if not s.at]
-    parts = ["nest ", *stages, loops(_tree(kernel))]
+    launches = " then ".join([loops(_tree(launch)) for launch in phases(kernel).kernels])
+    parts = ["nest ", *stages, launches]
     return "  ".join([" ".join(filter(None, parts)), *_rest(kernel, label)])
 
 
@@ -47,7 +49,9 @@ def outline(kernel: Kernel) -> str:
                 lines.append("  " * depth + _loop(node, kernel, label))
                 add(node.children, depth + 1)
 
-    add(_tree(kernel), 0)
+    for n, launch in enumerate(phases(kernel).kernels):
+        lines += ["then"] * (n > 0)
+        add(_tree(launch), 0)
     return "\n".join([*lines, *_rest(kernel, label)])
 
 
