@@ -16,8 +16,7 @@ from loopwright_core.kernel.dims import Dim
 from loopwright_core.kernel.naming import output_names, reduce_names
 from loopwright_lower.evaluate import Evaluator
 from loopwright_lower.instances import shared_values
-
-Run = tuple[UOp, ...]
+from loopwright_lower.runs import Run, bound_dims, merge_runs, merged_index
 
 _ARITHMETIC: dict[Op, Callable[..., UOp]] = {
     Op.ADD: integer.add,
@@ -60,7 +59,7 @@ def finish(body: UOp, outputs: Run, evaluator: Evaluator) -> Finished:
     for dim, kept in same.items():
         final[dim] = final[kept]
     if any(dim is not new for dim, new in final.items()):
-        done = _rebuild(toposort(roots), final, runs)
+        done = _rebuild(toposort(roots), final, same, runs)
         body = done[body]
         shared = [[done[u] for u in group] for group in shared]
         in_body = set(toposort((body,)))
@@ -147,73 +146,6 @@ def _nest_order(
     return tuple(found)
 
 
-def bound_dims(node: UOp) -> Run:
-    """The DIMs a level-2 REDUCE binds."""
-    return tuple([s for s in node.src if s.op is Op.DIM])
-
-
-def merge_runs(nodes: list[UOp], same: dict[UOp, UOp]) -> dict[UOp, Run]:
-    """Runs of dims that every access walks as one; the run of each dim, itself alone at least.
-
-    Two neighbours merge where every INDEX holds either both as bare neighbouring indices, the
-    second over its whole extent, or neither, and nothing else looks at them.
-    """
-    after: dict[UOp, set[UOp | None]] = {}
-    before: dict[UOp, set[UOp | None]] = {}
-    owner: dict[UOp, Run] = {}
-    dims: dict[UOp, None] = {}
-    fixed: set[UOp] = set()
-    for node in nodes:
-        if node.op is Op.DIM:
-            if node not in same:
-                dims[node] = None
-        elif node.op is Op.REDUCE:
-            bound = tuple([same.get(d, d) for d in bound_dims(node)])
-            for d in bound:
-                if owner.setdefault(d, bound) != bound:
-                    fixed.add(d)
-        elif node.op is Op.INDEX:
-            at = [same.get(s, s) for s in node.src[1:-1]]
-            if node.src[-1].op is Op.DIM or node.src[0].op is Op.DIM:
-                fixed.add(node.src[-1])
-            for p, dim in enumerate(at):
-                if dim.op is not Op.DIM:
-                    continue
-                follower = at[p + 1] if p + 1 < len(at) else None
-                if follower is not None and (
-                    follower.op is not Op.DIM or node.arg[p + 1] != follower.arg.size
-                ):
-                    follower = None
-                after.setdefault(dim, set()).add(follower)
-                leader = at[p - 1] if p and node.arg[p] == dim.arg.size else None
-                if leader is not None and leader.op is not Op.DIM:
-                    leader = None
-                before.setdefault(dim, set()).add(leader)
-        else:
-            fixed.update([same.get(s, s) for s in node.src if s.op is Op.DIM])
-    runs: dict[UOp, Run] = {}
-    for dim in dims:
-        runs[dim] = (dim,)
-    for dim in dims:
-        followers = after.get(dim, set())
-        if len(followers) != 1 or dim in fixed or isinstance(dim.arg.size, Variable):
-            continue
-        (follower,) = followers
-        if (
-            follower is None
-            or follower is dim
-            or follower in fixed
-            or before[follower] != {dim}
-            or isinstance(follower.arg.size, Variable)
-            or owner.get(dim) != owner.get(follower)
-        ):
-            continue
-        merged = runs[dim] + runs[follower]
-        for part in merged:
-            runs[part] = merged
-    return runs
-
-
 def name_runs(
     nodes: list[UOp], outputs: Run, order: Run, same: dict[UOp, UOp], runs: dict[UOp, Run]
 ) -> dict[Run, UOp]:
@@ -279,7 +211,9 @@ def _is_output(u: UOp) -> bool:
     return u.op is Op.DIM and not u.arg.is_reduce
 
 
-def _rebuild(nodes: list[UOp], final: dict[UOp, UOp], runs: dict[UOp, Run]) -> dict[UOp, UOp]:
+def _rebuild(
+    nodes: list[UOp], final: dict[UOp, UOp], same: dict[UOp, UOp], runs: dict[UOp, Run]
+) -> dict[UOp, UOp]:
     """Every node over the final dims; index arithmetic again in canonical order."""
     done: dict[UOp, UOp] = {}
     for node in nodes:
@@ -290,7 +224,7 @@ def _rebuild(nodes: list[UOp], final: dict[UOp, UOp], runs: dict[UOp, Run]) -> d
         if src == node.src:
             done[node] = node
         elif node.op is Op.INDEX:
-            done[node] = _merged_index(node, src)
+            done[node] = merged_index(node, done, same, runs)
         elif node.op is Op.REDUCE:
             done[node] = node.replace(tuple(dict.fromkeys(src)))
         elif node.dtype is dt.index or (node.dtype.is_bool and node.src[0].dtype is dt.index):
@@ -298,18 +232,3 @@ def _rebuild(nodes: list[UOp], final: dict[UOp, UOp], runs: dict[UOp, Run]) -> d
         else:
             done[node] = node.replace(src)
     return done
-
-
-def _merged_index(node: UOp, src: tuple[UOp, ...]) -> UOp:
-    """INDEX(.., i, j, ..) of i and j merged to m --> INDEX(.., m, ..) over the product's view."""
-    at: list[UOp] = []
-    view: list[int | Variable] = []
-    last: UOp | None = None
-    for old, new, n in zip(node.src[1:-1], src[1:-1], node.arg, strict=True):
-        if at and new.op is Op.DIM and at[-1] is new and old is not last:
-            view[-1] *= n
-        else:
-            at.append(new)
-            view.append(n)
-        last = old
-    return UOp(Op.INDEX, node.dtype, (src[0], *at, src[-1]), tuple(view))
