@@ -84,6 +84,22 @@ def test_grids(name: str, piece: int) -> None:
     assert len(program.phases) == 2 and program.scratch
 
 
+@pytest.mark.parametrize(("m", "n"), [(12, 9), (9, 12), (6, 11)])
+def test_unequal_numbers_of_parts(m: int, n: int) -> None:
+    """Where two reduces have parts of their own, the one with fewer leaves the other's ids out."""
+    x = asts.buffer(0, m, n)
+    rows = (asts.buffer(1, m), asts.reduce(x, "add", 1))
+    ast = asts.sink(rows, (asts.buffer(2, n), asts.reduce(x, "add", 0)))
+    schedule = grids.scheduled(ast).schedule
+    for dim in [d.name for d in index(ast).dims if d.is_reduce]:
+        schedule = cut(schedule, (f"{dim}/1", 2, None))
+    split_, rest = [], []
+    for a in schedule.axes:
+        is_split = a.stride == 2
+        (split_ if is_split else rest).append(replace(a, kind=GLOBAL) if is_split else a)
+    grids.agree(ast, schedule.with_axes((*split_, *rest)))
+
+
 def test_parts_lie_on_lines_of_their_own() -> None:
     """Threads write no line together, and nobody reads what none wrote."""
     program = agree(ASTS["sum of all"], split(index(ASTS["sum of all"]), 525, THREAD))

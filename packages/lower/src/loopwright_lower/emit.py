@@ -218,8 +218,9 @@ class Emitter:
         value, runs = grid.bound(node.statements[0].path, depth)
         outermost = all(a.stride <= axis.stride or a.size == 1 for a in state.axes)
         if state.mode != "exact" and not state.dim.is_symbolic:
-            # Beyond an outermost axis no position exists: whoever asks that asks enough.
-            if outermost:
+            # Beyond an outermost axis no position exists: whoever asks that asks enough. A part of
+            # a split reduce stores its value wherever its steps end.
+            if outermost and not any(axis.dim in s.bound for s in node.statements):
                 runs = TRUE
             if state.mode == "peel" and node.is_last:
                 at = integer.add(state.base, integer.mul(value, axis.stride))
