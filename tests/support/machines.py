@@ -16,8 +16,9 @@ from support.schedule_cases import Machine, Run
 
 DEVICE = CpuDevice()
 IS_READY = DEVICE.state()[0] == "ready"
-# Three threads everywhere, and caches so small that every output may be stored around them.
-CPU: Target = replace(DEVICE.target, threads=3, caches=(1 << 10, 1 << 8, 0))
+# Caches so small that every output may be stored around them, every axis walked in pages.
+CACHES = (1 << 10, 1 << 8, 0)
+CPU: Target = replace(DEVICE.target, threads=3, caches=CACHES)
 
 
 def compiled(program: Program) -> Run:
@@ -41,6 +42,7 @@ def small_limits() -> Target:
     return replace(
         cuda("sm_80"),
         name="small",
+        caches=CACHES,
         shared_bytes=2048,
         max_threads=64,
         local_max=(16, 8, 4),
@@ -49,8 +51,8 @@ def small_limits() -> Target:
 
 
 GPUS = (
-    Machine("cuda", cuda("sm_80"), interpreted, 240, 110, 6000),
-    Machine("metal", metal(), interpreted, 240, 80, 4500),
+    Machine("cuda", replace(cuda("sm_80"), caches=CACHES), interpreted, 240, 110, 6000),
+    Machine("metal", replace(metal(), caches=CACHES), interpreted, 240, 80, 4500),
     Machine("small", small_limits(), interpreted, 240, 80, 4500),
 )
 CPUS = (Machine("cpu", CPU, compiled, 1500, 130, 5000),)

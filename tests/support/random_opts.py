@@ -173,6 +173,13 @@ def _nt_store(d: Opts, kernel: Kernel) -> Opt:
     return Opt("NTSTORE", store.name)
 
 
+def _stream(d: Opts, kernel: Kernel) -> Opt:
+    """Pages of an axis along which some array lies, unless there is none."""
+    found = accesses(kernel)
+    axes = [a for a in d.loops(kernel) if any(x.stride(a.dim) * a.stride == 1 for x in found)]
+    return Opt("STREAM", d.rnd.choice(axes or d.loops(kernel)).name, d.rnd.choice((2, 2, 4)))
+
+
 def _tensor_core(d: Opts, kernel: Kernel) -> Opt:
     """Any triple at any level, multiplied by the core or by plain multiplies. Options that round
     more coarsely than the dtypes do are left out."""
@@ -203,6 +210,7 @@ _WORDS: dict[str, Callable[[Opts, Kernel], Opt]] = {
     "PREFETCH": _prefetch,
     "NTSTORE": _nt_store,
     "NOLOCALS": _no_locals,
+    "STREAM": _stream,
     "TC": _tensor_core,
     "PADTO": _pad_to,
 }

@@ -36,6 +36,7 @@ KINDS_FOR = {
     "NTSTORE": ("lines",),
     "TC": ("core product",),
     "PADTO": ("core product",),
+    "STREAM": ("lines", "vector product", "reduces", "elementwise"),
     "KEEP": ("rows", "rows", "attention", "attention on reals", "softmax", "layer norm"),
     "SPLITK": ("product", "vector product", "reduces", "outputs"),
     "STAGE": ("product", "windows", "elementwise", "reduces"),
