@@ -17,7 +17,7 @@ from support.schedule_cases import Machine, Run
 DEVICE = CpuDevice()
 IS_READY = DEVICE.state()[0] == "ready"
 # Caches so small that every output may be stored around them, every axis walked in pages.
-CACHES = (1 << 10, 1 << 8, 0)
+CACHES = (1 << 6, 1 << 6, 0)
 CPU: Target = replace(DEVICE.target, threads=3, caches=CACHES)
 
 
