@@ -308,3 +308,10 @@ def scaled_sums(m: int = 16, n: int = 64) -> Kernel:
     a = load(at(0, (m,), i))
     total = reduce("add", op(Op.MUL, a, load(at(1, (m, n), i, k))), k)
     return kernel(dims, (at(2, (m,), i), op(Op.MUL, a, total)))
+
+
+def all_to_one(n: int = 8) -> Kernel:
+    """Rows of A stored to one row, the last one wins."""
+    dims = Dim("i", n), Dim("j", n)
+    i, j = [d.uop for d in dims]
+    return kernel(dims, (at(1, (n,), j), load(at(0, (n, n), i, j))))

@@ -48,6 +48,8 @@ class Cooperation:
             self.indices.loops[step] = loop
             number = integer.add(integer.mul(step, self.grid.threads), number)
         within = integer.lt(number, total)
+        if copy.node.op is Op.STORE:
+            within = integer.and_(within, self.grid.is_first_group(copy.path))
         if within is not TRUE:
             b.open_if(self.indices.emit(within))
         self._element(copy, order, number)
@@ -57,10 +59,11 @@ class Cooperation:
             b.close()
         b.barrier()
         assert isinstance(copy.copy, AxisArray)
-        self.values.arrays[copy.node] = (copy.copy,)
+        if copy.node.op is Op.LOAD:
+            self.values.arrays[copy.node] = (copy.copy,)
 
     def _element(self, copy: Statement, order: tuple[Axis, ...], number: UOp) -> None:
-        """Load and store the element of that number."""
+        """Load and store the element of that number: into the tile, or out of it."""
         at: dict[Axis, UOp] = {}
         rest = number
         for axis in reversed(order[1:]):
@@ -73,13 +76,21 @@ class Cooperation:
             self.dims[name] = self._placed(state, at)
         load, array = copy.node, copy.copy
         assert isinstance(array, AxisArray)
+        offset = integer.add(0, 0)
+        for axis, stride in array.strides:
+            offset = integer.add(offset, integer.mul(at[axis], stride))
+        place, memory = Place(offset, 0), self.values.memory
+        if load.op is Op.STORE:
+            index = load.src[0]
+            where, mask = self.values.locate(index, {}, {}, None)
+            value = memory.load(array.storage, place, 1, mask, None)
+            memory.store(index.src[0], where, value, 1, mask, None)
+            self.dims.update(saved)
+            return
         known = self.values.evaluate(copy, {})
         value = self.values.load(load, known, {}, None)
         self.dims.update(saved)
-        place = integer.add(0, 0)
-        for axis, stride in array.strides:
-            place = integer.add(place, integer.mul(at[axis], stride))
-        self.values.memory.store(array.storage, Place(place, 0), value, 1, None, None)
+        memory.store(array.storage, place, value, 1, None, None)
 
     def _placed(self, state: DimState, at: dict[Axis, UOp]) -> DimState:
         """The dim with the tile's axes at these values instead of where this thread stands."""

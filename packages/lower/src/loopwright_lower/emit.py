@@ -108,7 +108,10 @@ class Emitter:
     def leaf(self, statement: Statement) -> None:
         self.prefetches.inside(statement)
         if statement.kind == "copy":
-            self.stages.emit_copy(statement)
+            if self.stages.tiles.writes(statement):
+                self._write_tile(statement)
+            else:
+                self.stages.emit_copy(statement)
         elif statement.kind == "store":
             self._store(statement)
         else:
@@ -120,6 +123,12 @@ class Emitter:
         name = buffer_name(node.src[0].src[0].arg.slot)
         hint = "nt" if name in self.nt_stores else None
         with self.accumulators.once(statement):
+            if self.stages.tiles.fills(statement):
+                for offsets in self.accumulators.coordinates(statement.free):
+                    known = self.values.evaluate(statement, offsets)
+                    self.stages.keep(statement, offsets, known)
+                    self.stages.tiles.fill(statement, offsets, known, vector)
+                return
             if self.values.runs is None:
                 for offsets in self.accumulators.coordinates(statement.free):
                     known = self.values.evaluate(statement, offsets)
@@ -132,6 +141,12 @@ class Emitter:
                 self.stages.keep(statement, offsets, known)
                 together.append((offsets, known))
             self.values.store_all(node, together, vector, hint)
+
+    def _write_tile(self, writer: Statement) -> None:
+        """Write out what a staged store has put in its tile."""
+        name = buffer_name(writer.node.src[0].src[0].arg.slot)
+        coordinates = self.accumulators.coordinates(writer.free)
+        self.stages.tiles.write(writer, coordinates, "nt" if name in self.nt_stores else None)
 
     # Loops
 

@@ -121,14 +121,19 @@ class Grid:
 
     def is_first(self, statement: Statement) -> UOp:
         """The condition under which a store happens: once among the ids that do the same."""
-        own = sum(_counts(s, _OF_GRID) for s in statement.path)
-        runs = TRUE
-        for extra in self._grid.ids[own:]:
-            runs = integer.and_(runs, integer.eq(extra.value, 0))
+        runs = self.is_first_group(statement.path)
         for name, part in self.core_parts.items():
             if name not in statement.dims:
                 runs = integer.and_(runs, integer.eq(part, 0))
         return integer.and_(runs, self.is_first_thread(statement.path, False))
+
+    def is_first_group(self, path: Path) -> UOp:
+        """The same among workgroups."""
+        own = sum(_counts(s, _OF_GRID) for s in path)
+        runs = TRUE
+        for extra in self._grid.ids[own:]:
+            runs = integer.and_(runs, integer.eq(extra.value, 0))
+        return runs
 
     def is_first_thread(self, path: Path, grouped: bool) -> UOp:
         """The same within a workgroup. `grouped`: each thread along a GROUP axis has its own."""

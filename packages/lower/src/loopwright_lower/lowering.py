@@ -14,7 +14,7 @@ from loopwright_core.kernel.grid import with_grid
 from loopwright_core.kernel.kernel import Kernel, buffer_name
 from loopwright_core.kernel.nest import build_nest
 from loopwright_core.kernel.phases import phases
-from loopwright_core.kernel.statements import Analysis, Statement, make_statements
+from loopwright_core.kernel.statements import Analysis, Statement, make_statements, mark_staged
 from loopwright_core.plugin.target import Target
 from loopwright_core.program.program import Param, Phase, Program
 from loopwright_lower.accumulate import Accumulators
@@ -78,6 +78,7 @@ def _phase(kernel: Kernel, target: Target, first_id: int) -> tuple[Phase, Builde
     facts = Analysis(roots, kernel.dims)
     kernel = kernel.with_schedule(block_sums(kernel.schedule, facts.nodes))
     statements = make_statements(sink, kernel.schedule, facts)
+    mark_staged(statements, kernel)
     grid = Grid(statements, kernel.schedule, target) if target.has_local else None
     masked = masked_dims(kernel.dims, kernel.schedule, grid)
     dims = dim_states(kernel.dims, kernel.schedule, _reversed_dims(facts.nodes), masked)
@@ -150,6 +151,13 @@ def _plan_stages(
     for stage in kernel.schedule.stages:
         if stage.mode == "keep":
             stages.plan_keep(stage, shared[int(stage.access[1:])], statements)
+            continue
+        store = next(
+            (s for s in statements if s.is_staged and names[s.node.src[0]] == stage.access), None
+        )
+        if store is not None:
+            number = len(statements) + 1
+            statements.append(stages.plan_store(stage, store, number, kernel.schedule))
             continue
         loads = [n for n in facts.nodes if n.op is Op.LOAD and names.get(n.src[0]) == stage.access]
         if not loads:

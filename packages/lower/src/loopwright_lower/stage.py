@@ -19,6 +19,7 @@ from loopwright_lower.grid import OF_WORKGROUP, Grid
 from loopwright_lower.indices import Offsets, Place
 from loopwright_lower.memory import AxisArray, axis_strides
 from loopwright_lower.tensor import tile_digits
+from loopwright_lower.tiles import Tiles
 from loopwright_lower.values import Values
 from loopwright_lower.windows import PositionArray, limits_of
 
@@ -40,6 +41,7 @@ class Stages:
         self.together = Cooperation(values, grid) if grid is not None and grid.stages else None
         self.builder, self.indices, self.memory = values.builder, values.indices, values.memory
         self.values, self.dims, self.facts = values, values.dims, values.facts
+        self.tiles = Tiles(values, self.together)
         self._keep_writers: dict[Statement, list[tuple[UOp, PositionArray]]] = {}
         self._extents: dict[PositionArray, tuple[int, ...]] = {}
         self._inner: dict[PositionArray, list[Axis]] = {}
@@ -90,6 +92,31 @@ class Stages:
             s.reads.append(copy)
             copy.consumers.append(s)
         return copy
+
+    def plan_store(
+        self, stage: Stage, store: Statement, number: int, schedule: Schedule
+    ) -> Statement:
+        """A statement that writes a STORE's results, which go to a local array until then."""
+        if schedule.tensor_core is not None:
+            fail(LoweringError, f"STAGE {stage.access}: a tensor core's results are stored at once")
+        prefix = prefix_of(store, stage.at)
+        inner = [
+            a for a in schedule.axes if a.dim in store.free and all(p.axis != a for p in prefix)
+        ]
+        path = prefix
+        if self.together is not None:
+            around = [p.axis for p in prefix if p.axis.dim in store.free]
+            inner = [*(a for a in around if a.kind in OF_WORKGROUP), *inner]
+        else:
+            order = _by_names(inner, stage.order) if stage.order else inner
+            order = [*order, *(a for a in inner if a not in order)]
+            path = (*prefix, *(Step(a, number) for a in order if not a.kind.is_expanded))
+        writer = Statement(number, "copy", store.node, (), store.free, (), path)
+        array = self._panel(stage, store.node.src[0], inner, shared=self.together is not None)
+        self.tiles.plan(store, writer, array)
+        if self.together is not None:
+            self.together.plan(writer, inner, _by_names(inner, stage.order))
+        return writer
 
     def _panel(
         self,

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import TRUE, UOp, toposort
+from loopwright_core.kernel.access import accesses
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 from loopwright_core.kernel.kernel import Kernel, buffer_name
 from loopwright_core.kernel.schedule import Schedule
@@ -68,6 +69,7 @@ class Statement:
     cut: tuple[str, ...] = ()  # kind "store": reduce dims of whose parts it stores one
     copy: object = None  # kind "copy": the local array it fills, as the lowering describes it
     by_core: bool = False
+    is_staged: bool = False  # kind "store": its results go to a tile that is written out later
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -204,12 +206,22 @@ def can_sink(statement: Statement, store: Statement) -> bool:
         statement.kind == "reduce"
         and statement.consumers == [store]
         and store.kind == "store"
+        and not store.is_staged
         and store.reads == [statement]
         and store.free == statement.free
         and statement.node.dtype is index.dtype
         and index.src[-1] is TRUE
         and all(n.op is not Op.LOAD for n in toposort(index.src[1:]))
     )
+
+
+def mark_staged(statements: list[Statement], kernel: Kernel) -> None:
+    """Say which stores the schedule stages."""
+    wanted = {s.access for s in kernel.schedule.stages}
+    if wanted:
+        nodes = {a.node for a in accesses(kernel) if a.is_store and a.name in wanted}
+        for s in statements:
+            s.is_staged = s.kind == "store" and s.node.src[0] in nodes
 
 
 def bound_dims(node: UOp) -> tuple[str, ...]:
@@ -302,6 +314,8 @@ def statements_of(kernel: Kernel) -> list[Statement]:
     for old, new in zip(known, made, strict=True):
         new.reads = [made[s.number - 1] for s in old.reads]
         new.consumers = [made[s.number - 1] for s in old.consumers]
+    if kernel.schedule.stages:
+        mark_staged(made, kernel)
     return made
 
 

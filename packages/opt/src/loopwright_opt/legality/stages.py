@@ -44,16 +44,32 @@ def stands_in_a_loop(kernel: Kernel, opt: Opt, axis: Axis) -> None:
         refuse(kernel, opt, "a copy stands in a loop, not in expanded axes", axis.name)
 
 
-def is_a_load(kernel: Kernel, opt: Opt, access: Access) -> None:
-    """Copies are of loads."""
-    if access.is_store:
-        refuse(kernel, opt, "only loads are staged in this version")
-
-
 def is_read_only(kernel: Kernel, opt: Opt, access: Access) -> None:
     """A copy would miss what the kernel itself writes to the buffer."""
-    if access.buffer in facts_of(kernel).stored:
+    if not access.is_store and access.buffer in facts_of(kernel).stored:
         refuse(kernel, opt, f"{_buffer(access)} is written in this kernel")
+
+
+def is_written_only(kernel: Kernel, opt: Opt, access: Access) -> None:
+    """What is read again must not wait in a tile."""
+    if access.is_store and access.buffer in facts_of(kernel).loaded:
+        refuse(kernel, opt, f"{_buffer(access)} is read in this kernel")
+
+
+def every_step_has_a_place(
+    kernel: Kernel, opt: Opt, access: Access, users: tuple[int, ...]
+) -> None:
+    """A tile of results has a place for each step of the store."""
+    dims = facts_of(kernel).statements[users[0]].dims
+    if access.is_store and dims != access.dims:
+        others = ", ".join(sorted(dims - access.dims))
+        refuse(kernel, opt, f"all steps of {others} are stored to one place of {access.name}")
+
+
+def results_are_panels(kernel: Kernel, opt: Opt, access: Access, made: Stage) -> None:
+    """A halo is read, not written."""
+    if access.is_store and made.mode == "halo":
+        refuse(kernel, opt, "a halo copy is of a load")
 
 
 def index_is_affine(kernel: Kernel, opt: Opt, access: Access) -> None:
@@ -159,12 +175,14 @@ def lists_name_axes(kernel: Kernel, opt: Opt, made: Stage, axes: tuple[Axis, ...
 def check_stage(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> None:
     """All rules of a staged access under a schedule."""
     access = access_exists(kernel, opt, made.access)
-    is_a_load(kernel, opt, access)
     is_read_only(kernel, opt, access)
+    is_written_only(kernel, opt, access)
+    results_are_panels(kernel, opt, access, made)
     index_is_affine(kernel, opt, access)
     threads_have_room(kernel, opt, schedule, made)
     holder_stays(kernel, opt, schedule, made)
     users = facts_of(kernel).within[access.node]
+    every_step_has_a_place(kernel, opt, access, users)
     users_run_inside(kernel, opt, made, users)
     users_share_the_loop(kernel, opt, schedule, made, users)
     stands_in_its_workgroup(kernel, opt, schedule, made, users)
