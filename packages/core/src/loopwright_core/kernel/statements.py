@@ -217,7 +217,7 @@ def can_sink(statement: Statement, store: Statement) -> bool:
 
 def mark_staged(statements: list[Statement], kernel: Kernel) -> None:
     """Say which stores the schedule stages."""
-    wanted = {s.access for s in kernel.schedule.stages}
+    wanted = {s.access for s in kernel.schedule.stages if s.mode == "panel"}
     if wanted:
         nodes = {a.node for a in accesses(kernel) if a.is_store and a.name in wanted}
         for s in statements:
