@@ -5,8 +5,9 @@
 
 CPU, one thread: both schedules run in turns into the same memory; times are medians of the thread's
 own processor time, `ratio` is how many times as long the table's takes: above 1 ours is faster.
-Metal and CUDA: per schedule the global loads and stores that one launch executes (a vector is one)
-and the bytes of shared memory that a workgroup holds, counted in the lowered program.
+Metal and CUDA: per schedule the global loads and stores that one launch executes (a vector is one),
+the bytes of shared memory that a workgroup holds, and the subgroups that are launched, counted in
+the lowered program.
 """
 
 from __future__ import annotations
@@ -79,8 +80,10 @@ def counts(row: Row, which: str) -> str:
     kernel, target = row.kernel(), GPUS[which]
     made = [pipeline.schedule(kernel, target, Options(parity=p)) for p in (False, True)]
     ours, theirs = [count(pipeline.lower(k, target)) for k in made]
-    line = f"{row.name:30} {which:5} {ours.loads:10} {ours.stores:9} {ours.shared_bytes:6}   "
-    line += f"{theirs.loads:10} {theirs.stores:9} {theirs.shared_bytes:6}"
+    words = [
+        f"{c.loads:11} {c.stores:8} {c.shared_bytes:6} {c.subgroups:7}" for c in (ours, theirs)
+    ]
+    line = f"{row.name:28} {which:5}" + " | ".join(words)
     return line + _schedules(*[k.schedule for k in made])
 
 
@@ -96,7 +99,8 @@ def main() -> int:
             print(times(row), flush=True)
     for which in GPUS:
         if OPTIONS.only in (None, which):
-            print(f"{'':36} {'loads':>10} {'stores':>9} {'shared':>6}   {'loads':>10} table")
+            head = f"{'loads':>11} {'stores':>8} {'shared':>6} {'subgr.':>7}"
+            print(f"{'':33}{head} | {head}  (ours | table)")
             for row in rows:
                 print(counts(row, which), flush=True)
     return 0

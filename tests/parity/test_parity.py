@@ -59,7 +59,8 @@ DIFFERENT = [(r, which) for r in ROWS for which in ("metal", "cuda") if which in
 
 @pytest.mark.parametrize(("row", "which"), DIFFERENT, ids=lambda x: getattr(x, "name", x))
 def test_ours_touches_less(row: Row, which: str) -> None:
-    """Where ours differs on a GPU it loads or stores less often, and neither more often."""
+    """Where ours differs on a GPU it loads or stores less often, and neither more often; or both
+    as often, from fewer subgroups."""
     kernel, target = row.kernel(), TARGETS[which]
     ours, theirs = [
         count(pipeline.lower(pipeline.schedule(kernel, target, Options(parity=p)), target))
@@ -67,4 +68,5 @@ def test_ours_touches_less(row: Row, which: str) -> None:
     ]
     assert ours.loads <= theirs.loads
     assert ours.stores <= theirs.stores
-    assert ours.loads + ours.stores < theirs.loads + theirs.stores
+    accesses = ours.loads + ours.stores, theirs.loads + theirs.stores
+    assert accesses[0] < accesses[1] or ours.subgroups < theirs.subgroups

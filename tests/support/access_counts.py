@@ -22,26 +22,30 @@ class Counts:
     """Executed loads and stores of buffers, all threads together; elements side by side in one
     vector are one access, a gather is one for each lane.
 
-    Units: shared_bytes is what one workgroup holds in shared memory.
+    `subgroups`: how many are launched, busy or not. Units: shared_bytes is what one workgroup
+    holds in shared memory.
     """
 
     loads: int
     stores: int
     shared_bytes: int
+    subgroups: int
 
 
-def count(program: Program) -> Counts:
+def count(program: Program, subgroup: int = 32) -> Counts:
     """The sum over the phases; of shared memory the largest."""
-    parts = [_count(phase) for phase in program.phases]
+    parts = [_count(phase, subgroup) for phase in program.phases]
     return Counts(
         sum(p.loads for p in parts),
         sum(p.stores for p in parts),
         max(p.shared_bytes for p in parts),
+        sum(p.subgroups for p in parts),
     )
 
 
-def _count(phase: Phase) -> Counts:
-    launch = [int(n.arg) for n in phase.global_size or ()] + list(phase.local_size or ())
+def _count(phase: Phase, subgroup: int) -> Counts:
+    n_groups = prod(int(n.arg) for n in phase.global_size or ())
+    n_threads = prod(phase.local_size or (1,))
     open_: list[UOp] = []
     found = {Op.LOAD: 0, Op.STORE: 0}
     shared = 0
@@ -54,8 +58,9 @@ def _count(phase: Phase) -> Counts:
             shared += node.arg.size * node.dtype.itemsize
         elif node.op in found and _is_global(node.src[0].src[0]):
             lanes = node.src[0].src[1].dtype.lanes
-            found[node.op] += lanes * _executions(node, open_, prod(launch))
-    return Counts(found[Op.LOAD], found[Op.STORE], shared)
+            found[node.op] += lanes * _executions(node, open_, n_groups * n_threads)
+    subgroups = n_groups * -(-n_threads // subgroup)
+    return Counts(found[Op.LOAD], found[Op.STORE], shared, subgroups)
 
 
 def _is_global(storage: UOp) -> bool:

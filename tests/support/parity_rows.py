@@ -100,7 +100,7 @@ ROWS: tuple[Row, ...] = (
         "",
         "",
         cpu_ours="VECTOR i 8 · UPCAST i/8 4",
-        gpu_ours="VECTOR i 4 · LOCAL i/4 128",
+        gpu_ours="LOCAL i/1 128",
     ),
     _row(
         "sum of 4096",

@@ -64,14 +64,16 @@ def lanes_along(draft: Draft, dim: str) -> int:
 
 def wide_lanes(draft: Draft, dim: str, staged: tuple[Access, ...] = ()) -> int:
     """The most lanes that every access along a dim but the staged ones may move at once: side by
-    side, never masked one by one, at offsets that the lanes divide. 0: none."""
+    side, never masked one by one, at offsets and up to an end that the lanes divide. 0: none."""
     moving = [a for a in draft.facts.accesses.values() if dim in a.dims and a not in staged]
     if any(dim in a.opaque or a.stride(dim) != 1 or _is_masked(a, dim) for a in moving):
         return 0
     widest = max((a.dtype.itemsize for a in moving), default=0)
     for size in reversed(draft.target.vector_bytes):
         lanes = size // widest if widest else 0
-        if 1 < lanes <= draft.size(dim) and all(_is_aligned(a, dim, lanes) for a in moving):
+        if lanes < 2 or draft.size(dim) < lanes or draft.size(dim) % lanes:
+            continue
+        if all(_is_aligned(a, dim, lanes) for a in moving):
             return lanes
     return 0
 
