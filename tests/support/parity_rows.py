@@ -68,8 +68,9 @@ def _row(
     cpu_ours: str = "",
     gpu_ours: str = "",
     cuda_ours: str = "",
+    metal_ours: str = "",
 ) -> Row:
-    ours = {"cpu": cpu_ours, "metal": gpu_ours, "cuda": cuda_ours or gpu_ours}
+    ours = {"cpu": cpu_ours, "metal": metal_ours or gpu_ours, "cuda": cuda_ours or gpu_ours}
     given = {which: text for which, text in ours.items() if text}
     return Row(name, build, cpu, metal, cuda or metal, given)
 
@@ -157,7 +158,8 @@ ROWS: tuple[Row, ...] = (
         "UPCAST(1,3)",
         "UPCAST(1,3) LOCAL(1,3)",
         cpu_ours=_PANELS.format(509),
-        gpu_ours=_TILES.format("UPCAST"),
+        cuda_ours=_TILES.format("UPCAST"),
+        metal_ours="TC 0 · UPCAST i/8 4 · UPCAST j/8 5",
     ),
     _row(
         "matvec 4096",
@@ -201,6 +203,7 @@ ROWS: tuple[Row, ...] = (
             "UPCAST n/1 4 · UPCAST j/1 4 · UNROLL k2/1 0 · UNROLL l/1 0 · LOCAL m/1 16"
             " · LOCAL n/4 8 · TILE k/1 8 · STAGE B @k/8"
         ),
+        metal_ours="TC 2 · UPCAST j/8 4 · UPCAST n/8 4",
     ),
     _row("stack of 3 x 1024", _padded_stack, "UPCAST(1,0)", "UPCAST(1,0) LOCAL(0,32)"),
 )

@@ -8,6 +8,7 @@ import pkgutil
 from dataclasses import replace
 
 import bodies
+import core_cases
 import pytest
 from bodies import CPU, GPU
 
@@ -205,7 +206,8 @@ ILLEGAL_WITH_WORKGROUPS: dict[str, tuple[Kernel, str, str]] = {
 
 CASES = [(CPU, case) for case in ILLEGAL.values()]
 CASES += [(GPU, case) for case in ILLEGAL_WITH_WORKGROUPS.values()]
-NAMES = [*ILLEGAL, *ILLEGAL_WITH_WORKGROUPS]
+CASES += [(target, rest) for target, *rest in core_cases.CASES.values()]
+NAMES = [*ILLEGAL, *ILLEGAL_WITH_WORKGROUPS, *core_cases.CASES]
 
 
 @pytest.mark.parametrize(("target", "case"), CASES, ids=NAMES)

@@ -94,16 +94,19 @@ class DimState:
     @property
     def blocks(self) -> list[int]:
         """The expanded positions of this body that exist, without a tensor core's registers."""
-        return [o for o in self._offsets((0,)) if self.exists(o) is not FALSE]
+        return self._existing(self._offsets((0,)))
 
     @property
     def offsets(self) -> list[int]:
         """The expanded positions of this body that exist (lane 0 of vectors)."""
+        return self._existing(self.all_offsets)
+
+    def _existing(self, offsets: list[int]) -> list[int]:
         if self.mode == "guard":
-            return [o for o in self.all_offsets if self.exists(o) is not FALSE]
+            return [o for o in offsets if self.exists(o) is not FALSE]
         if self.tail is None:
-            return self.all_offsets
-        return [o for o in self.all_offsets if o < self.tail]
+            return offsets
+        return [o for o in offsets if o < self.tail]
 
     @property
     def base(self) -> UOp:

@@ -10,8 +10,8 @@ from loopwright_core.kernel.grid import with_grid
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.plugin.target import Target
-from loopwright_opt import stage_opts, workgroup_opts
-from loopwright_opt.axes import is_outermost, resolve, spread
+from loopwright_opt import stage_opts, tensor_core, workgroup_opts
+from loopwright_opt.axes import is_outermost, refuse, resolve, spread
 from loopwright_opt.legality import loops, parts, splits, streams
 from loopwright_opt.legality.whole import check
 
@@ -26,11 +26,10 @@ def apply(kernel: Kernel, opt: Opt, target: Target) -> Kernel:
     for step in spread(kernel, opt):
         make = _STEPS.get(step.op)
         if make is None:
-            splits.op_is_known(kernel, step, target)
-        else:
-            schedule = make(kernel, step, target)
-            check(kernel, step, schedule, target)
-            kernel = kernel.with_schedule(schedule.with_opts(opts))
+            refuse(kernel, step, f"{step.op} is no scheduling step")
+        schedule = make(kernel, step, target)
+        check(kernel, step, schedule, target)
+        kernel = kernel.with_schedule(schedule.with_opts(opts))
     return kernel
 
 
@@ -208,4 +207,6 @@ _STEPS: dict[str, Callable[[Kernel, Opt, Target], Schedule]] = {
     "GROUP": workgroup_opts.group,
     "GROUPTOP": workgroup_opts.group,
     "NOLOCALS": workgroup_opts.no_locals,
+    "TC": tensor_core.bind,
+    "PADTO": tensor_core.pad,
 }

@@ -11,6 +11,7 @@ from loopwright_core.plugin.target import Target
 from loopwright_opt.apply import apply_all
 from loopwright_opt.cost import predict
 from loopwright_opt.strategies.choice import OURS, propose
+from loopwright_opt.tensor_core import with_options
 from loopwright_opt.text import parse
 
 REQUIRES_API = (1, 0)
@@ -23,7 +24,7 @@ def loopwright_schedule(kernel: Kernel, target: Target, options: Options) -> Ker
         return kernel
     given = options.given(kernel.name)
     if given is not None:
-        return apply_all(kernel, parse(given), target)
+        return apply_all(kernel, with_options(parse(given), options), target)
     if options.schedule == "none":
         return kernel
     if options.schedule == "heuristic":

@@ -11,7 +11,7 @@ from loopwright_core.kernel.schedule import Opt
 # Steps of the form OP axis amount.
 AMOUNT_OPS = frozenset(
     {"UPCAST", "UNROLL", "VECTOR", "TILE", "THREAD", "SPLITK", "LOCAL", "GROUP", "GROUPTOP"}
-    | {"STREAM"}
+    | {"STREAM", "PADTO"}
 )
 # Steps that need threads which work together, and what the target must have for them.
 WORKGROUP_OPS = {
@@ -20,12 +20,7 @@ WORKGROUP_OPS = {
     "GROUPTOP": "workgroups with shared memory (has_local and has_shared)",
     "NOLOCALS": "workgroups (has_local)",
 }
-# What a target or a later version must have first.
-OTHER_OPS = {
-    "TC": "tensor cores",
-    "PADTO": "tensor cores",
-}
-WORD_OPS = frozenset({"ORDER", "SWAP", "STAGE", "KEEP", "PREFETCH", "NTSTORE", "NOLOCALS"})
+WORD_OPS = frozenset({"ORDER", "SWAP", "STAGE", "KEEP", "PREFETCH", "NTSTORE", "NOLOCALS", "TC"})
 
 _BETWEEN = re.compile(r"[·;\n]")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(\.\d+)?(\*)?(/\d+)?")
@@ -77,15 +72,14 @@ def _parse(words: list[str]) -> Opt:
         if len(rest) != 1:
             _refuse(words, "NTSTORE is followed by the name of a stored buffer", "NTSTORE C")
         return Opt(op, rest[0])
+    if op == "TC":
+        if not rest or not _is_count(rest[0]):
+            _refuse(words, "TC is followed by the number of an axis triple", "TC 0 level 1")
+        return Opt(op, "", int(rest[0]), tuple(rest[1:]))
     if op == "NOLOCALS":
         if rest:
             _refuse(words, "NOLOCALS stands alone", "NOLOCALS")
         return Opt(op)
-    if op in OTHER_OPS:
-        amount = int(rest[1]) if len(rest) > 1 and _is_count(rest[1]) else None
-        return Opt(
-            op, rest[0] if rest else "", amount, tuple(rest[2 if amount is not None else 1 :])
-        )
     known = ", ".join(sorted(AMOUNT_OPS | WORD_OPS))
     fail(OptError, f"{' '.join(words)!r} is no scheduling step", fix=f"Known are {known}")
 

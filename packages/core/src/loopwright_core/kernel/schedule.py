@@ -61,6 +61,9 @@ class TensorUse:
     n: str
     multiplies: bool = True
 
+    def __str__(self) -> str:
+        return self.core.name if self.multiplies else f"{self.core.name}, plain multiplications"
+
     def is_looped(self, axis: Axis) -> bool:
         """Whether a TENSOR axis is a loop of the statements around the core's: where one thread
         does all, and along K where nothing but the axes is the core's."""
@@ -91,8 +94,10 @@ class Schedule:
     def with_axes(self, axes: tuple[Axis, ...]) -> Schedule:
         """The same schedule over other axes, loop-kind axes first."""
         loops = [a for a in axes if not a.kind.is_expanded]
-        if self.tensor_core is not None:
-            loops.sort(key=lambda a: a.kind is AxisKind.TENSOR)
+        use = self.tensor_core
+        if use is not None:
+            tensor = {use.m: 1, use.n: 2}
+            loops.sort(key=lambda a: tensor.get(a.dim, 3) if a.kind is AxisKind.TENSOR else 0)
         if len(loops) < len(axes):
             loops += [a for a in axes if a.kind.is_expanded]
         return self._changed(tuple(loops), self.opts)

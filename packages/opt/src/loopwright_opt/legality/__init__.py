@@ -2,6 +2,6 @@
 
 `splits` cuts of one axis · `loops` order, threads, scans · `parts` reduces joined in a second
 launch · `streams` pages walked at once · `stages` copies and kept values · `hints` prefetches,
-stores around the cache · `workgroups` threads that work together · `whole` what is asked again
-after every step.
+stores around the cache · `workgroups` threads that work together · `cores` tensor cores · `whole`
+what is asked again after every step.
 """

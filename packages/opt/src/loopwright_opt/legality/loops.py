@@ -40,6 +40,8 @@ def order_is_of_loops(kernel: Kernel, opt: Opt, axes: list[Axis]) -> None:
     for axis in axes:
         if axis.kind.is_expanded:
             refuse(kernel, opt, f"a {axis.kind.name} axis has no place in the nest", axis.name)
+        if axis.kind is AxisKind.TENSOR:
+            refuse(kernel, opt, "a TENSOR axis stays innermost", axis.name)
         if axis.kind is AxisKind.THREAD:
             refuse(kernel, opt, "a THREAD axis stays outermost", axis.name)
     if len({id(a) for a in axes}) != len(axes):

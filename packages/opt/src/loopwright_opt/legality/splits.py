@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import NoReturn
 
 from loopwright_core.ir.uop import Variable
 from loopwright_core.kernel.dims import Axis, AxisKind
@@ -12,7 +11,6 @@ from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.plugin.target import Target
 from loopwright_opt.axes import is_outermost, refuse
 from loopwright_opt.facts import facts_of
-from loopwright_opt.text import OTHER_OPS
 
 MAX_UNROLL = 32
 # Copies of one statement at its leaf; more is only text.
@@ -42,13 +40,6 @@ _SIDES = {
 }
 
 
-def op_is_known(kernel: Kernel, opt: Opt, target: Target) -> NoReturn:
-    """Steps that need what the target lacks or this version cannot lower are refused by name."""
-    if opt.op in OTHER_OPS:
-        refuse(kernel, opt, f"{opt.op} needs {OTHER_OPS[opt.op]}, and {target.name} has none here")
-    refuse(kernel, opt, f"{opt.op} is no scheduling step")
-
-
 def amount_is_real(kernel: Kernel, opt: Opt, axis: Axis) -> int:
     """The amount in numbers: 0 is the whole axis, 1 would change nothing."""
     amount = opt.amount
@@ -73,7 +64,8 @@ def kind_fits(kernel: Kernel, opt: Opt, axis: Axis) -> None:
         side, other = _SIDES[opt.op]
         reason = f"{opt.op} is for {side} axes"
         refuse(kernel, opt, reason, axis.name, f"Use {other} {axis.name}")
-    refuse(kernel, opt, f"the axis is {axis.kind.name} already", axis.name)
+    fix = f"Use {opt.op} {axis.dim}/{axis.size}" if axis.kind is AxisKind.TENSOR else ""
+    refuse(kernel, opt, f"the axis is {axis.kind.name} already", axis.name, fix)
 
 
 def split_divides(kernel: Kernel, opt: Opt, axis: Axis, size: int, amount: int) -> None:

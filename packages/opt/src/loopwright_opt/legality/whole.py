@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from loopwright_core.kernel.dims import AxisKind
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.phases import split_axes
 from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.plugin.target import Target
-from loopwright_opt.legality import hints, loops, parts, splits, stages, workgroups
+from loopwright_opt.legality import cores, hints, loops, parts, splits, stages, workgroups
 
 
 def check(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
@@ -14,6 +15,7 @@ def check(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
     splits.one_vector_a_statement(kernel, opt, schedule)
     splits.leaf_is_small(kernel, opt, schedule)
     loops.scans_run_in_order(kernel, opt, schedule)
+    cores.check_core(kernel, opt, schedule)
     if opt.op not in ("STAGE", "KEEP", "PREFETCH", "NTSTORE"):
         _check_held(kernel, opt, schedule, target)
     if split_axes(kernel, schedule):
@@ -40,7 +42,7 @@ def _check_workgroup(kernel: Kernel, opt: Opt, schedule: Schedule, target: Targe
     """The rules about threads that any step may break."""
     if opt.op == "TILE":  # the last piece of an axis may be longer than what is left
         workgroups.grid_has_room(kernel, opt, schedule, target)
-    if not [a for a in schedule.axes if a.kind in workgroups.THREADS]:
+    if not [a for a in schedule.axes if a.kind in workgroups.THREADS or a.kind is AxisKind.TENSOR]:
         if opt.op in ("ORDER", "SWAP", "TILE"):  # TILE makes an axis of size 1 one of several steps
             workgroups.values_stay_in_their_workgroup(kernel, opt, schedule)
         return

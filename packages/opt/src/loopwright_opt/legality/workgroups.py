@@ -62,8 +62,10 @@ def workgroup_is_small(kernel: Kernel, opt: Opt, schedule: Schedule, target: Tar
         own = _sizes(threads, statement)
         if own != sizes:
             sizes = list(map(max, zip_longest(own, sizes, fillvalue=1)))
-    if prod(sizes) > target.max_threads:
-        reason = f"{prod(sizes)} threads are more than the target's {target.max_threads}"
+    use = schedule.tensor_core
+    count = prod(sizes) * (use.core.threads if use is not None else 1)
+    if count > target.max_threads:
+        reason = f"{count} threads are more than the target's {target.max_threads}"
         refuse(kernel, opt, reason)
 
 

@@ -31,6 +31,7 @@ from loopwright_opt.strategies.shared_products import SHARED_PRODUCTS
 from loopwright_opt.strategies.shared_transposes import SHARED_TRANSPOSES
 from loopwright_opt.strategies.splits import SPLITS
 from loopwright_opt.strategies.strategy import Draft, strategy
+from loopwright_opt.strategies.tensor_cores import TENSOR_CORES
 from loopwright_opt.strategies.threads import THREADS
 from loopwright_opt.strategies.transposes import TRANSPOSES
 from loopwright_opt.strategies.unrolls import UNROLLS
@@ -64,6 +65,11 @@ def _on_gpu(draft: Draft) -> bool:
     return draft.target.has_local and not options.parity and not options.no_locals
 
 
+def _on_tensor_cores(draft: Draft) -> bool:
+    options = draft.options
+    return draft.target.has_local and options.tensor_cores != "off" and not options.no_locals
+
+
 def _anywhere(draft: Draft) -> bool:
     return True
 
@@ -74,6 +80,7 @@ _GPU = (SHARED_PRODUCTS, GROUP_ROWS, GROUP_COLUMNS, SHARED_TRANSPOSES, WIDE_STRE
 _STEPS = (MASKED, UPCASTS, UNROLLS, LAST)
 # In the order of decision.
 OURS: tuple[Strategy, ...] = (
+    strategy("tensor_cores", (TENSOR_CORES,), _on_tensor_cores),
     *[strategy(h.name, (h, THREADS, AROUND), _on_cpu) for h in _CPU],
     *[strategy(h.name, (h, SPLITS), _on_gpu) for h in _GPU],
     strategy("matvec", (MATVEC,), _anywhere),
