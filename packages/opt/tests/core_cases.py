@@ -93,6 +93,7 @@ CASES = {
     "upcast of a core's axis": (METAL, bodies.matmul(), "TC 0 · UPCAST i 4", "TENSOR already"),
     "order of a core's axis": (METAL, bodies.matmul(), "TC 0 · ORDER i j", "stays innermost"),
     "group beside a core": (METAL, bodies.matmul(), "TC 0 · GROUP k/8 4", "not grouped"),
+    "parts beside a core": (METAL, bodies.matmul(), "TC 0 · SPLITK k/8 4", "not split in parts"),
     "no locals around a core": (METAL, bodies.matmul(), "TC 0 · NOLOCALS", "neighbouring threads"),
     "too many threads around": (METAL, bodies.matmul(), "TC 0 · LOCAL i/8 64", "2048 threads"),
     "halo beside a core": (METAL, bodies.matmul(), "TC 0 · STAGE A @k/8 halo", "tensor core"),

@@ -9,6 +9,7 @@ from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.phases import split_axes
 from loopwright_core.kernel.product import product_of
 from loopwright_core.kernel.schedule import Opt, Schedule, TensorUse
 from loopwright_core.kernel.statements import bound_dims
@@ -182,6 +183,7 @@ def check_core(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:
     if use is None:
         return
     core_has_no_group(kernel, opt, schedule)
+    core_has_no_parts(kernel, opt, schedule)
     core_knows_its_workgroup(kernel, opt, schedule, use)
     values_are_not_kept(kernel, opt, schedule)
     dims = {a.dim for a in schedule.axes if a.kind is AxisKind.TENSOR}
@@ -197,6 +199,12 @@ def core_has_no_group(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:
     for axis in schedule.axes:
         if axis.kind is AxisKind.GROUP:
             refuse(kernel, opt, "a reduce is not grouped beside a tensor core", axis.name)
+
+
+def core_has_no_parts(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:
+    """What a core multiplies is one launch: no reduce beside it is joined in a second."""
+    for axis in split_axes(kernel, schedule):
+        refuse(kernel, opt, "a reduce is not split in parts beside a tensor core", axis.name)
 
 
 def core_knows_its_workgroup(kernel: Kernel, opt: Opt, schedule: Schedule, use: TensorUse) -> None:
