@@ -138,7 +138,6 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
     "nt store ragged": (bodies.add((1 << 20) + 1), "VECTOR i 16 · NTSTORE C", "not whole"),
     "no workgroups": (bodies.matmul(), "LOCAL i 8", "needs workgroups"),
     "no shared memory": (bodies.matmul(), "GROUP k 8", "needs workgroups with shared memory"),
-    "a step of later versions": (bodies.matmul(), "STREAM j 2", "STREAM needs"),
     "no tensor cores": (bodies.matmul(), "TC 0", "needs tensor cores"),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.spec_common import need, need_arity
 from loopwright_core.ir.uop import UOp, const, toposort
@@ -45,6 +46,11 @@ def _check_together(node: UOp, opener: UOp, threads: int) -> None:
                 whole = n.op is Op.CDIV and n.src[1].op is Op.CONST
                 differs |= not (whole and n.src[0] is s and n.src[1].arg % threads == 0)
         need(not differs, node, f"stands in {opener!r}, which some of its threads may leave out")
+
+
+def is_held(dtype: DType, target: Target) -> bool:
+    """Whether one thread holds that much of an operand of one of the target's cores."""
+    return any(dtype is core.dtype(n) for core in target.tensor_cores for n in (0, 1, 2))
 
 
 def check_tile(node: UOp) -> None:

@@ -19,7 +19,7 @@ from loopwright_core.ir.spec_common import (
     refuse,
     volume,
 )
-from loopwright_core.ir.spec_core import TILES, check_tile, check_wmma
+from loopwright_core.ir.spec_core import TILES, check_tile, check_wmma, is_held
 from loopwright_core.ir.spec_grid import check_barrier, check_grid, check_id
 from loopwright_core.ir.spec_registers import check_registers
 from loopwright_core.ir.uop import UOp
@@ -271,12 +271,14 @@ class _Checker:
             need(first is node, node, f"another {op.name} of the program has id {key}")
 
     def wide(self, node: UOp) -> None:
-        """Vectors for memory alone are loaded, taken apart, put together and stored."""
+        """Vectors for memory alone are loaded, taken apart, put together and stored; what a
+        thread holds for a tensor core is also kept in registers."""
         target = self.target
         assert target is not None
         for d in (node.dtype, *[s.dtype for s in node.src]):
             if d.lanes > 1:
-                fine = node.op in _MOVES
+                held = node.op in _HOLDS and is_held(d, target)
+                fine = node.op in _MOVES or held
                 need(fine, node, f"{target.name} does not compute in vectors")
                 fits = d.lanes * d.itemsize <= max(target.vector_bytes, default=0)
                 need(fits, node, f"{target.name} has no vector of {d.lanes} x {d.scalar}")
@@ -310,6 +312,7 @@ class _Checker:
 _SIZES = (dt.int32, dt.int64)
 # What happens to a vector that is for memory alone.
 _MOVES = frozenset({Op.LOAD, Op.STORE, Op.LANE, Op.VECTORIZE, Op.BROADCAST})
+_HOLDS = frozenset({Op.DEFINE_REG, Op.ASSIGN, Op.AFTER, Op.WMMA})
 
 
 def base_of(node: UOp) -> UOp:
