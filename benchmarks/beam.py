@@ -3,10 +3,10 @@
     LOOPWRIGHT_CACHE_DIR=$(mktemp -d) uv run python benchmarks/beam.py
     uv run python benchmarks/beam.py softmax --budget 10
 
-Each kernel is built by both schedules and run in turns; times are medians over rounds of the best of
-five runs, `ratio` is the median of the rounds' ratios: above 1, beam is faster.
-`LOOPWRIGHT_THREADS=1` measures with one thread. A kept result is replayed: name an empty cache directory
-to search anew.
+Each kernel is built by both schedules and run in turns; times are medians over rounds of the best
+of five runs, `ratio` is the median of the rounds' ratios: above 1, beam is faster.
+`LOOPWRIGHT_THREADS=1` measures with one thread. A kept result is replayed: name an empty cache
+directory to search anew.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import bodies
 import pytest
 from bodies import CPU, forbid_graph_walks
 
-from loopwright_opt.apply import apply_all
+from loopwright_opt.apply import apply, apply_all
 from loopwright_opt.cost import predict
 from loopwright_opt.text import parse
 
@@ -68,3 +68,31 @@ def test_a_prediction_walks_no_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = predict(kernel, TARGET)
     forbid_graph_walks(monkeypatch)
     assert predict(kernel, TARGET) == expected
+
+
+def test_copies_pay_where_rows_lie_4096_bytes_apart() -> None:
+    """Packing B gains more where its rows share few places of the cache than where they do not."""
+
+    def gain(n: int) -> float:
+        tile = ["TILE j 256", "UPCAST i 6", "TILE j/1 64", "VECTOR j/1 16", "UPCAST j/16 0"]
+        tile.append("ORDER j/256 i/6 j/64 k")
+        stage = "STAGE B @j/256 layout j/64,k/1,j/16,j/1 order k/1,j/64,j/16,j/1"
+        target = replace(TARGET, caches=(48 << 10, 2 << 20, 100 << 20))
+        plain = apply_all(bodies.matmul(n, n, n), parse(tile), target)
+        return predict(plain, target) / predict(apply(plain, parse(stage)[0], target), target)
+
+    assert gain(1024) > 1.5 * gain(1000), (gain(1024), gain(1000))
+
+
+def test_a_kept_value_is_computed_once() -> None:
+    """KEEP spares softmax its second exponential."""
+    lanes = ["VECTOR j* 16"]
+    assert cost(bodies.softmax(1024, 1024), *lanes, "KEEP v0 @i") < cost(
+        bodies.softmax(1024, 1024), *lanes
+    )
+
+
+def test_writes_past_the_caches_pay_for_far_outputs() -> None:
+    """A large sum of two arrays is predicted to gain from NTSTORE."""
+    kernel = bodies.add(1 << 24)
+    assert cost(kernel, "VECTOR i 16", "NTSTORE C") < cost(kernel, "VECTOR i 16")

@@ -90,8 +90,9 @@ class CpuDevice:
         if n < 1:
             fail(ArgumentError, f"{n} runs cannot be timed", fix="ask for at least one")
         run = loaded.bind(buffers, variables)
-        # One thread's own time is what it would take on a machine without other load.
-        clock = time.perf_counter_ns if loaded.has_threads else time.thread_time_ns
+        # With one thread its own time, which no other load changes. Where kernels may have more all
+        # are timed by one clock, those of one thread too.
+        clock = time.thread_time_ns if self.target.threads == 1 else time.perf_counter_ns
         found = []
         for _ in range(n):
             start = clock()

@@ -113,10 +113,10 @@ class Loaded:
         "_entries",
         "_n_buffers",
         "_n_variables",
+        "_needs_pool",
         "_shared",
         "_stride",
         "_total",
-        "has_threads",
     )
 
     def __init__(self, binary: bytes, program: Program) -> None:
@@ -127,7 +127,7 @@ class Loaded:
             function.restype = None
             pointer = ctypes.cast(function, ctypes.c_void_p)
             self._entries.append((function, pointer, phase.threads))
-        self.has_threads = any(phase.threads > 1 for phase in program.phases)
+        self._needs_pool = any(phase.threads > 1 for phase in program.phases)
         self._n_buffers, self._n_variables = len(program.params), len(program.variables)
         self._stride = scratch_bytes(program)
         total = self._stride * max((p.threads for p in program.phases), default=1)
@@ -162,7 +162,7 @@ class Bound:
         self._variables = (
             (ctypes.c_longlong * len(variables))(*variables) if variables else _NO_VARIABLES
         )
-        self._run: Any = pool().loopwright_pool_run if loaded.has_threads else None
+        self._run: Any = pool().loopwright_pool_run if loaded._needs_pool else None
 
     def __call__(self) -> None:
         loaded, pointers, variables = self._loaded, self._pointers, self._variables
