@@ -76,11 +76,11 @@ def traffic(
     for trip in trips:
         outside.append(outside[-1] * trip)
     cycles = 0.0
-    last = max((n for n, size in enumerate(caches) if size), default=0)
+    furthest = max((at for at, size in enumerate(caches) if size), default=0)
     for n_cache, size in enumerate(caches):
         if not size:
             continue
-        level = 2 if n_cache == last else n_cache  # beyond the last one is memory
+        level = 2 if n_cache == furthest else n_cache  # beyond the last one is memory
         depth = _depth(feet, size * _SHARE / LINE, size)
         # what is in this cache after one launch is there at the next
         if depth:
