@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import bodies
 import pytest
 from bodies import CPU, forbid_graph_walks
@@ -251,3 +253,12 @@ def test_pages_and_parts(kernel: Kernel, text: str, axes: str) -> None:
     """STREAM cuts pages out of the middle of an axis; a split reduce's parts stand outermost."""
     made = apply_all(kernel, parse(text), CPU)
     assert " ".join(f"{a.kind.value[0]}{a.name}({a.size})" for a in made.schedule.axes) == axes
+
+
+def test_wide_targets_upcast_more() -> None:
+    """A DSP with long vectors says how many elements one UPCAST may hold."""
+    dsp = replace(CPU, max_upcast=128)
+    made = apply_all(bodies.matmul(), parse("UPCAST i 128"), dsp)
+    assert made.schedule.axes[-1].size == 128
+    with pytest.raises(OptError, match="more than the target's 128"):
+        apply_all(bodies.matmul(), parse("UPCAST i 129"), dsp)
