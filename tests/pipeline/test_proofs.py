@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +14,7 @@ from loopwright_lower.lowering import lower
 from loopwright_opt.plugin import loopwright_schedule
 from loopwright_render_clang import cpu
 from support.exact_kernels import KERNELS
-from support.random_opts import schedules
+from support.random_opts import Opts
 
 pytest.importorskip("z3")
 from support.z3_bounds import Report, prove_kernel, prove_program
@@ -52,7 +53,8 @@ def test_programs(name: str, total: Report) -> None:
     choose, and of random ones."""
     plain = index(KERNELS[name]())
     made = [plain, loopwright_schedule(plain, TARGET, Options())]
-    made += [kernel for _, kernel in schedules(plain, TARGET, name, range(1000, 1000 + PER_KERNEL))]
+    for seed in range(PER_KERNEL):
+        made.append(Opts(random.Random(f"{name} {seed}"), TARGET).schedule(plain))
     for kernel in made:
         report = prove_program(lower(kernel, TARGET))
         assert report.unproved == [], str(kernel.schedule)

@@ -112,6 +112,8 @@ CASES: tuple[tuple[str, str, str], ...] = (
     ("padded", "cpu", "VECTOR j 4"),
     ("strided", "cpu", "UPCAST i 2"),
     ("attention", "cpu", "UPCAST j 2"),
+    ("rows", "cpu", "THREAD k 2"),
+    ("column sums", "cpu", "THREAD i.0 2 · VECTOR j 4"),
     # Grids: guards of launches, groups, tiles, values passed between threads.
     ("matmul", "cuda", ""),
     ("matmul", "cuda", "LOCAL i 2 · LOCAL j 4 · TILE k 4 · STAGE A @k/4 · STAGE B @k/4"),
@@ -146,6 +148,10 @@ CASES: tuple[tuple[str, str, str], ...] = (
     ("padded", "cuda", "LOCAL i 2 · LOCAL j 4"),
     ("strided", "cuda", "LOCAL j 2"),
     ("attention", "cuda", "LOCAL j 2 · UPCAST i 3"),
+    ("rows", "cuda", "SPLITK k 4"),
+    ("rows", "metal", "SPLITK k 2 · GROUP k 0 · LOCAL i 2"),
+    ("matmul", "cuda", "SPLITK k 2 · LOCAL j 4"),
+    ("argmax", "metal", "SPLITK k 4"),
 )
 
 

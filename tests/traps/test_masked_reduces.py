@@ -60,8 +60,8 @@ def used_again(f: Callable[[UOp], UOp], combine: str) -> UOp:
 
 
 FIRST = {
-    "cpu": ("", "UNROLL {k} 4", "UPCAST {k} 4", "VECTOR {k} 4", "TILE {k} 4"),
-    "cuda": ("", "UNROLL {k} 4", "GROUP {k} 4", "GROUPTOP {k} 3", "UPCAST {k} 2"),
+    "cpu": ("", "UNROLL {k} 4", "UPCAST {k} 4", "VECTOR {k} 4", "TILE {k} 4", "THREAD {k} 2"),
+    "cuda": ("", "UNROLL {k} 4", "GROUP {k} 4", "GROUPTOP {k} 3", "UPCAST {k} 2", "SPLITK {k} 4"),
 }
 THEN = {
     "cpu": ("", "UPCAST {k}/4 2", "UNROLL {k} 2", "UPCAST i 2"),

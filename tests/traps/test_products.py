@@ -31,8 +31,8 @@ def test_scaled_sums_of_large_numbers(dtype: DType, target: str) -> None:
     big = float(np.finfo(dtype.numpy).max) * 0.9
     ast = scaled_sum(dtype, 10)
     steps = {
-        "cpu": ("", "UNROLL k 5", "UPCAST k 4", "VECTOR k 4", "TILE k 4"),
-        "cuda": ("", "UNROLL k 5", "UPCAST k 2", "GROUP k 4", "GROUPTOP k 2"),
+        "cpu": ("", "UNROLL k 5", "UPCAST k 4", "VECTOR k 4", "TILE k 4", "THREAD k 2"),
+        "cuda": ("", "UNROLL k 5", "UPCAST k 2", "GROUP k 4", "GROUPTOP k 2", "SPLITK k 3"),
     }[target]
     for opts in legal(ast, target, steps):
         check(ast, opts, target, lambda slot, a: np.full(a.shape, big, a.dtype), rtol=1e-6)
