@@ -8,6 +8,7 @@ import asts
 from asts import buffer, keep, op, reduce, scan, sink
 from schedules import TARGET as CPU
 
+from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp, const
 from loopwright_core.kernel.kernel import Kernel
@@ -44,6 +45,13 @@ def rows_and_maxima(m: int, n: int) -> UOp:
     )
 
 
+def half_product(m: int, n: int, k: int) -> UOp:
+    """A product of float16 summed in float32."""
+    a, b = buffer(0, m, k, dtype=dt.float16), buffer(1, k, n, dtype=dt.float16)
+    total = asts.product(asts.cast(a, dt.float32), asts.cast(b, dt.float32))
+    return sink((buffer(2, m, n), total))
+
+
 def padded(m: int, n: int) -> UOp:
     x = asts.pad(buffer(0, m, n), (1, 2), (2, 1), fill=3)
     return sink((buffer(1, m + 3, n + 3), op(Op.NEG, x)))
@@ -61,6 +69,7 @@ def column_scan(m: int, n: int) -> UOp:
 
 KERNELS: dict[str, Callable[[], UOp]] = {
     "matmul": lambda: asts.matmul(5, 7, 6),
+    "halves": lambda: half_product(9, 7, 17),
     "conv": lambda: asts.conv(2, 5, 4, 2, 3),
     "softmax": lambda: asts.softmax(3, 11),
     "softmax-like": softmax_like,
@@ -152,6 +161,9 @@ CASES: tuple[tuple[str, str, str], ...] = (
     ("rows", "metal", "SPLITK k 2 · GROUP k 0 · LOCAL i 2"),
     ("matmul", "cuda", "SPLITK k 2 · LOCAL j 4"),
     ("argmax", "metal", "SPLITK k 4"),
+    # Tensor cores, tiles padded in every dim.
+    ("matmul", "metal", "TC 0"),
+    ("halves", "cuda", "TC 0"),
 )
 
 

@@ -132,3 +132,16 @@ def test_products_that_are_padded(target: str) -> None:
         if "ORDER" in opts and threads:
             continue
         check(ast, threads + opts, target, negative, rtol=1e-4)
+
+
+@pytest.mark.parametrize("size", [(5, 6, 13), (9, 17, 6), (8, 8, 8)])
+def test_tensor_core_tiles_are_padded_by_zero(size: tuple[int, int, int]) -> None:
+    """A core multiplies whole tiles: exp(0) beyond an end is no factor, with PADTO or without."""
+    m, n, k = size
+    a, b = buffer(0, m, k), buffer(1, k, n)
+    ast = sink((buffer(2, m, n), asts.product(exponential(a), exponential(b))))
+    pads = ("", *(f"PADTO {d} {t}" for d in "ijk" for t in (16, 32)))
+    found = legal(ast, "metal", ("TC 0", "TC 0 shape"), pads, ("", "UPCAST i 2"))
+    assert len(found) >= 2
+    for opts in found:
+        check(ast, opts, "metal", negative, rtol=1e-4)
