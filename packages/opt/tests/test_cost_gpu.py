@@ -74,6 +74,13 @@ def test_shared_memory_saves_global_reads(target: Target) -> None:
     assert cost(bodies.matmul(), target, *tile, *stages) < cost(bodies.matmul(), target, *tile)
 
 
+def test_tensor_cores_pay() -> None:
+    """A product on Metal's tensor cores is predicted to beat one of plain multiply-adds."""
+    tile = ["TC 0", "UPCAST i/8 4", "UPCAST j/8 4", "LOCAL j/32 4"]
+    plain = ["UPCAST i 4", "UPCAST j 4", "LOCAL i/4 8", "LOCAL j/4 16"]
+    assert cost(bodies.matmul(), metal(), *tile) < cost(bodies.matmul(), metal(), *plain)
+
+
 def test_more_rows_cost_more() -> None:
     """A kernel of twice the work is predicted to take longer."""
     for target in TARGETS:

@@ -6,16 +6,14 @@ from collections.abc import Iterable
 from statistics import median
 
 
-def is_faster(mine: list[float], theirs: list[float]) -> bool:
-    """Whether times taken in turns are lower beyond chance: nearly always, and the best of them.
+def is_faster(mine: list[float], theirs: list[float], noise: float) -> bool:
+    """Whether times taken in turns are lower beyond chance: in every turn, and by more than noise.
 
-    >>> is_faster([1.0, 1.1, 1.0], [1.2, 1.2, 1.3]), is_faster([1.0, 1.3, 1.0], [1.1, 1.1, 1.1])
+    >>> is_faster([1.0, 1.1], [1.2, 1.2], 0.05), is_faster([1.0, 1.3], [1.1, 1.1], 0.05)
     (True, False)
     """
-    if len(mine) < 2 or min(mine) >= min(theirs):
-        return False
     won = sum(a < b for a, b in zip(mine, theirs, strict=True))
-    return won >= len(mine) - len(mine) // 5 and median(mine) < median(theirs)
+    return won == len(mine) > 1 and median(mine) < median(theirs) * (1 - noise)
 
 
 def correlate(first: Iterable[float], second: Iterable[float]) -> float:

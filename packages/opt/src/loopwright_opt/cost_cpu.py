@@ -34,6 +34,8 @@ _LANE, _CONDITION = 0.4, 0.35
 _HIDDEN = 0.7
 # Instructions in the text of one leaf that the decoder still holds.
 _TEXT = 1500.0
+# Elements in a row of a tensor core's tile; its multiply-adds in the time of one instruction.
+_ROW, _CORE = 16, 256
 # A stride for what cannot be foreseen.
 _ANYWHERE = 4160
 
@@ -82,9 +84,13 @@ class _Nest:
         """How many loops are open around what changes with these dims."""
         return max((n for n, a in enumerate(self.loops, 1) if a.dim in dims), default=0)
 
+    def tile(self, dims: frozenset[str]) -> int:
+        """Elements that one step of a tensor core has of what changes with these dims."""
+        return prod([size_of(a) for a in self.axes if a.kind is AxisKind.TENSOR and a.dim in dims])
+
     def count(self, dims: frozenset[str]) -> int:
-        """Instructions for one value that changes with these dims."""
-        n = prod([c for d, c in self.copies.items() if d in dims])
+        """Instructions for one value that changes with these dims, of a tile those for its rows."""
+        n = prod([c for d, c in self.copies.items() if d in dims]) * -(-self.tile(dims) // _ROW)
         return n * self.pieces if self.lanes[0] in dims else n
 
     def times(self, depth: int) -> float:
@@ -137,7 +143,7 @@ def _statement(
 
 def _nest(kernel: Kernel, target: Target, dims: frozenset[str], itemsize: int) -> _Nest:
     axes = [a for a in kernel.schedule.axes if a.dim in dims]
-    loops = [a for a in axes if not a.kind.is_expanded]
+    loops = [a for a in axes if not a.kind.is_expanded and a.kind is not AxisKind.TENSOR]
     copies: dict[str, int] = {}
     lanes = ("", 1)
     for a in axes:
@@ -214,7 +220,7 @@ def _walk(touch: Touch, strides: dict[str, int], nest: _Nest, kernel: Kernel) ->
         touch.itemsize,
         touch.total_bytes,
         tuple([step(a) for a in nest.loops]),
-        tuple([(size_of(a), step(a)) for a in nest.axes if a.kind.is_expanded]),
+        tuple([(size_of(a), step(a)) for a in nest.axes if a not in nest.loops]),
         1.0 if touch.is_store else 0.0,
         around,
     )
@@ -235,7 +241,8 @@ def _twin(walk: Walk, names: list[str], earlier: list[tuple[list[str], list[Walk
 def _reduce(work: Work, nest: _Nest, target: Target, walks: list[Walk], kernel: Kernel) -> None:
     """Merging, and the accumulators: opened, joined, kept in registers or not."""
     leaf = nest.levels[-1]
-    leaf.arithmetic += nest.count(work.dims) * work.merge
+    steps = nest.tile(work.dims)
+    leaf.arithmetic += nest.count(work.dims) * work.merge / -(-steps // _ROW) * -(-steps // _CORE)
     partial = prod(
         [size_of(a) for a in nest.axes if a.kind is AxisKind.UPCAST and a.dim in work.bound]
     )

@@ -31,6 +31,8 @@ _BANKS, _BANK_BYTES = 32, 4
 # Threads and registers of a unit, and the warps it needs to hide its latencies.
 _RESIDENT, _REGISTERS, _ENOUGH = 2048, 64 << 10, 16
 _OWN_REGISTERS = 24
+# Multiply-adds of a tensor core in the time of one instruction of a warp.
+_CORE_STEPS = 256
 _LAUNCH_S = 3e-6
 _THREADS = (AxisKind.LOCAL, AxisKind.GROUP)
 _APART = (AxisKind.GLOBAL, *_THREADS)
@@ -58,18 +60,23 @@ def seconds(kernel: Kernel, target: Target) -> float:
 
 def _statement(work: Work, kernel: Kernel, target: Target, used: int) -> float:
     axes = [a for a in kernel.schedule.axes if a.dim in work.dims]
-    loops = [a for a in axes if not a.kind.is_expanded and a.kind not in _APART]
+    core = [a for a in axes if a.kind is AxisKind.TENSOR]
+    loops = [a for a in axes if not a.kind.is_expanded and a.kind not in (*_APART, AxisKind.TENSOR)]
     threads = [a for a in axes if a.kind in _THREADS]
     n_groups = prod([size_of(a) for a in axes if a.kind is AxisKind.GLOBAL])
     n_threads = prod(map(size_of, threads))
     if not threads and n_groups:  # one item an id: the runtime makes workgroups of a warp or more
         n_threads = min(n_groups, target.subgroup)
         n_groups = -(-n_groups // n_threads)
+    if core:  # a subgroup together for each item
+        n_threads *= target.subgroup if threads else 1
     warps = -(-n_threads // target.subgroup)
     count = _Count()
     for dims, weight in work.ops:
-        count.instructions += weight * _times(dims, loops) * _copies(dims, axes) * warps
-    count.instructions += work.merge * _times(work.dims, loops) * _copies(work.dims, axes) * warps
+        lanes = max(1.0, _tile(dims, core) / target.subgroup)
+        count.instructions += weight * _times(dims, loops) * _copies(dims, axes) * warps * lanes
+    steps = _times(work.dims, loops) * _copies(work.dims, axes) * warps
+    count.instructions += work.merge * steps * max(1.0, _tile(work.dims, core) / _CORE_STEPS)
     count.instructions += (
         3.0 * warps * sum([prod(map(size_of, loops[: depth + 1])) for depth in range(len(loops))])
     )
@@ -85,6 +92,7 @@ def _statement(work: Work, kernel: Kernel, target: Target, used: int) -> float:
         count.shared += warps * sums * (1 + grouped)
         count.instructions += warps * sums * grouped * (1 + work.merge)
     sums = _copies(work.free, axes) if work.merge else 1
+    sums *= max(1, _tile(work.free, core) // target.subgroup)
     return _time(count, n_groups, n_threads, sums, used, target)
 
 
@@ -120,6 +128,11 @@ def _copies(dims: frozenset[str], axes: list[Axis]) -> int:
     return prod([size_of(a) for a in axes if a.kind.is_expanded and a.dim in dims])
 
 
+def _tile(dims: frozenset[str], core: list[Axis]) -> int:
+    """Elements that a tensor core's step has of what changes with these dims."""
+    return prod([size_of(a) for a in core if a.dim in dims])
+
+
 def _access(
     touch: Touch,
     stage: Stage | None,
@@ -136,7 +149,9 @@ def _access(
         if a.kind is AxisKind.VECTOR and strides.get(a.name) == 1:
             lanes = size_of(a)
     times = _times(touch.dims, loops) * _copies(touch.dims, axes) // lanes * warps
-    count.instructions += times * (1 + len(touch.conditions))
+    core = [a for a in axes if a.kind is AxisKind.TENSOR]
+    per_lane = max(1, _tile(touch.dims, core) // target.subgroup)
+    count.instructions += times * (1 + len(touch.conditions)) * per_lane
     fast = _warp(axes, strides, touch, target.subgroup)
     if stage is not None:
         words = [(n, s // _BANK_BYTES) for n, s in fast if s]
@@ -168,6 +183,9 @@ def _warp(
 ) -> list[tuple[int, int]]:
     """(threads, bytes from one to the next) of the lanes of one warp, the fastest id first."""
     ids = [a for a in axes if a.kind in _THREADS] or [a for a in axes if a.kind is AxisKind.GLOBAL]
+    core = [a for a in axes if a.kind is AxisKind.TENSOR]
+    if core:  # a tile together
+        return [(size_of(a), abs(strides.get(a.name, 0)) * touch.itemsize) for a in core]
     found = []
     left = subgroup
     for a in reversed(ids):

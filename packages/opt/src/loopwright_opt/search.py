@@ -313,7 +313,7 @@ class Search:
                     break
                 mine.append(one.best_s)
                 theirs.append(two.best_s)
-            if is_faster(mine, theirs):
+            if is_faster(mine, theirs, self._pace.noise):
                 c.times, start.times = (min(mine),), (min(theirs),)
                 return c
         return start
