@@ -24,7 +24,7 @@ def notation(kernel: Kernel, opts: tuple[Opt, ...], target: Target) -> str:
     words = []
     for opt in opts:
         if opt.op == "TC":
-            words.append(f"TC({opt.axis or opt.amount or 0})")
+            words.append(f"TC({opt.amount})")
         elif opt.op in (*_AMONG_ALL, *_AMONG_REDUCES):
             axis = resolve(kernel, opt, opt.axis)
             reduces = _left(kernel, (AxisKind.REDUCE,))
