@@ -157,6 +157,17 @@ def shares(m: int = 16, n: int = 64) -> Kernel:
     return kernel(dims, (at(1, (m,), i), value), shared=((row, whole),))
 
 
+def exponents_of_sums(m: int = 16, n: int = 64) -> Kernel:
+    """exp(sums of rows) times the sum of them all: each instance has a reduce of its own."""
+    dims = Dim("i", m), Dim("i.0", m, True), Dim("k", n, True), Dim("k2", n, True)
+    i, i0, k, k2 = [d.uop for d in dims]
+    left, right = [
+        op(Op.EXP, reduce("add", load(at(0, (m, n), *at_)), at_[1])) for at_ in ((i, k), (i0, k2))
+    ]
+    value = op(Op.MUL, left, reduce("add", right, i0))
+    return kernel(dims, (at(1, (m,), i), value), shared=((left, right),))
+
+
 def kept_reduce(m: int = 16, n: int = 64) -> Kernel:
     """x - sum(x) along rows, the sum met twice."""
     dims = Dim("i", m), Dim("j", n), Dim("j.0", n, True)

@@ -118,6 +118,11 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
         "wait for each other",
     ),
     "keep along a reverse scan": (bodies.reverse_scan(), "KEEP v0", "backwards along one of"),
+    "keep of joined parts": (
+        bodies.exponents_of_sums(),
+        "SPLITK k 4 · KEEP v0",
+        "reads the joined parts of a reduce over k",
+    ),
     "keep of a reduce": (bodies.kept_reduce(), "KEEP v0 @i", "is a REDUCE itself"),
     "prefetch of nothing": (bodies.matmul(), "PREFETCH D", "no access D"),
     "prefetch twice": (bodies.matmul(), "PREFETCH C · PREFETCH C", "prefetched already"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.phases import split_axes
+from loopwright_core.kernel.renaming import renaming
 from loopwright_core.kernel.schedule import Opt, Schedule, Stage
 from loopwright_core.kernel.statements import splits
 from loopwright_opt.axes import is_outermost, refuse
@@ -62,6 +63,19 @@ def threads_share_all_splits(kernel: Kernel, opt: Opt, schedule: Schedule) -> No
         others = [a for a in split if a.dim in statement.bound]
         if others and threads[0].dim not in statement.bound:
             refuse(kernel, opt, f"{statement.label} is split over no threads", threads[0].name)
+
+
+def kept_in_one_form(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> None:
+    """Instances of a kept value are alike, so none of them reads a reduce whose parts are joined."""
+    split = {a.dim for a in split_axes(kernel, schedule)}
+    instances = kernel.shared[int(made.access[1:])]
+    for other in instances[1:] if split else ():
+        for a, b in (renaming(instances[0], other) or {}).items():
+            if a in split or b in split:
+                reduce = a if a in split else b
+                refuse(
+                    kernel, opt, f"{made.access} reads the joined parts of a reduce over {reduce}"
+                )
 
 
 def held_in_one_launch(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> None:

@@ -13,7 +13,7 @@ from loopwright_core.kernel.renaming import renaming
 from loopwright_core.kernel.schedule import Opt, Schedule, Stage
 from loopwright_opt.axes import inside, named, refuse
 from loopwright_opt.facts import Facts, facts_of
-from loopwright_opt.legality.parts import held_in_one_launch
+from loopwright_opt.legality.parts import held_in_one_launch, kept_in_one_form
 
 # A copy that outgrows the caches gains nothing.
 MAX_STAGE_BYTES = 4 << 20
@@ -296,6 +296,7 @@ def check_keep(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> Non
     users_share_the_loop(kernel, opt, schedule, made, users)
     stands_in_its_workgroup(kernel, opt, schedule, made, users)
     held_in_one_launch(kernel, opt, schedule, made)
+    kept_in_one_form(kernel, opt, schedule, made)
     for u in instances:
         axes = inside(schedule, made.at, facts.free[u])
         has_a_size(kernel, opt, made, axes)
