@@ -66,7 +66,7 @@ def threads_share_all_splits(kernel: Kernel, opt: Opt, schedule: Schedule) -> No
 
 
 def kept_in_one_form(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> None:
-    """Instances of a kept value are alike, so none of them reads a reduce whose parts are joined."""
+    """Instances of a kept value are alike, so none reads a reduce whose parts are joined."""
     split = {a.dim for a in split_axes(kernel, schedule)}
     instances = kernel.shared[int(made.access[1:])]
     for other in instances[1:] if split else ():
