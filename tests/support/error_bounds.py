@@ -27,6 +27,9 @@ _ULPS = 8
 _FUNCTIONS = {Op.EXP: np.exp, Op.LOG: np.log, Op.SQRT: np.sqrt, Op.TANH: np.tanh}
 _EPS = {dt.float16: 2.0**-10, dt.bfloat16: 2.0**-7, dt.float32: 2.0**-23, dt.float64: 2.0**-52}
 
+# Results near zero are multiples of these, where that is not far below all other rounding.
+_LEAST = {dt.float16: 2.0**-24}
+
 
 def bounds(
     sink: UOp, buffers: Mapping[int, Array], variables: Mapping[str, int]
@@ -160,7 +163,7 @@ class _Bounds:
         return value, self._rounded(dtype, value, error, 1)
 
     def _rounded(self, dtype: DType, value: Array, error: Array, ulps: int) -> Array:
-        return error + ulps * _eps(dtype) * (np.abs(value) + error)
+        return error + ulps * (_eps(dtype) * (np.abs(value) + error) + _LEAST.get(dtype, 0.0))
 
     def _cast(self, to: DType, kind: DType, value: Array, error: Array) -> tuple[Array, Array]:
         if to.is_float:

@@ -122,6 +122,10 @@ class Emitter:
         node = statement.node
         name = buffer_name(node.src[0].src[0].arg.slot)
         hint = "nt" if name in self.nt_stores else None
+        if self.stages.keeps(statement):  # each thread its own, though one alone stores the result
+            for offsets in self.accumulators.coordinates(statement.free):
+                known = self.values.evaluate(statement, offsets)
+                self.stages.keep(statement, offsets, known)
         with self.accumulators.once(statement):
             if self.stages.tiles.fills(statement):
                 for offsets in self.accumulators.coordinates(statement.free):
@@ -132,13 +136,11 @@ class Emitter:
             if self.values.runs is None:
                 for offsets in self.accumulators.coordinates(statement.free):
                     known = self.values.evaluate(statement, offsets)
-                    self.stages.keep(statement, offsets, known)
                     self.values.store(node, known, offsets, vector, hint)
                 return
             together = []
             for offsets in self.accumulators.coordinates(statement.free):
                 known = self.values.evaluate(statement, offsets)
-                self.stages.keep(statement, offsets, known)
                 together.append((offsets, known))
             self.values.store_all(node, together, vector, hint)
 

@@ -215,10 +215,10 @@ def _rebuild(
     nodes: list[UOp], final: dict[UOp, UOp], same: dict[UOp, UOp], runs: dict[UOp, Run]
 ) -> dict[UOp, UOp]:
     """Every node over the final dims; index arithmetic again in canonical order."""
-    done: dict[UOp, UOp] = {}
+    done = dict(final)  # merging asks for a run's dims in any order
     for node in nodes:
         if node.op is Op.DIM:
-            done[node] = final.get(node, node)
+            done.setdefault(node, node)
             continue
         src = tuple([done[s] for s in node.src])
         if src == node.src:

@@ -296,6 +296,10 @@ class Stages:
         origins = [integer.add(0, 0)] * len(strides)
         return PositionArray(storage, strides, locate, origins, names)
 
+    def keeps(self, statement: Statement) -> bool:
+        """Whether the statement writes values that others read."""
+        return statement in self._keep_writers
+
     def keep(self, statement: Statement, offsets: Offsets, known: dict[UOp, UOp]) -> None:
         """After a leaf's values: write those that are kept."""
         for value, array in self._keep_writers.get(statement, ()):

@@ -23,7 +23,9 @@ def check(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
         parts.threads_share_all_splits(kernel, opt, schedule)
     if target.has_local:
         _check_workgroup(kernel, opt, schedule, target)
-    if opt.op in ("ORDER", "SWAP", "KEEP") or any(s.mode == "keep" for s in schedule.stages):
+    if opt.op in ("ORDER", "SWAP", "KEEP", "SPLITK", "THREAD") or any(
+        s.mode == "keep" for s in schedule.stages
+    ):
         loops.nest_exists(kernel, opt, schedule)
 
 
