@@ -94,6 +94,7 @@ CASES = {
     "order of a core's axis": (METAL, bodies.matmul(), "TC 0 · ORDER i j", "stays innermost"),
     "group beside a core": (METAL, bodies.matmul(), "TC 0 · GROUP k/8 4", "not grouped"),
     "parts beside a core": (METAL, bodies.matmul(), "TC 0 · SPLITK k/8 4", "not split in parts"),
+    "tile of a core's results": (METAL, bodies.matmul(), "TC 0 · STAGE C @j/8", "are not staged"),
     "no locals around a core": (METAL, bodies.matmul(), "TC 0 · NOLOCALS", "neighbouring threads"),
     "too many threads around": (METAL, bodies.matmul(), "TC 0 · LOCAL i/8 64", "2048 threads"),
     "halo beside a core": (METAL, bodies.matmul(), "TC 0 · STAGE A @k/8 halo", "tensor core"),

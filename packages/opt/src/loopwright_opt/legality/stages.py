@@ -66,6 +66,12 @@ def every_step_has_a_place(
         refuse(kernel, opt, f"all steps of {others} are stored to one place of {access.name}")
 
 
+def core_stores_at_once(kernel: Kernel, opt: Opt, schedule: Schedule, access: Access) -> None:
+    """What a tensor core's threads hold is stored from where it lies."""
+    if access.is_store and schedule.tensor_core is not None:
+        refuse(kernel, opt, "the results of a tensor core are not staged")
+
+
 def results_are_panels(kernel: Kernel, opt: Opt, access: Access, made: Stage) -> None:
     """A halo is read, not written."""
     if access.is_store and made.mode == "halo":
@@ -178,6 +184,7 @@ def check_stage(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> No
     is_read_only(kernel, opt, access)
     is_written_only(kernel, opt, access)
     results_are_panels(kernel, opt, access, made)
+    core_stores_at_once(kernel, opt, schedule, access)
     index_is_affine(kernel, opt, access)
     threads_have_room(kernel, opt, schedule, made)
     holder_stays(kernel, opt, schedule, made)
