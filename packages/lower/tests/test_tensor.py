@@ -57,3 +57,6 @@ def test_tiles_from_panels(core: TensorCore, sizes: tuple[int, int, int]) -> Non
         program = agree(matmul(*sizes, core), AMX, core, *cuts, stages=stages)
         assert count(program, Op.TILE_LOAD) == 4
         assert count(program, Op.WMMA) == 4
+        # whole tiles go straight to the output, ragged ones element by element
+        arrays = {n.arg.name for n in program.phases[0].uops if n.op is Op.DEFINE_LOCAL}
+        assert ("sums" in arrays) == (sizes != (32, 32, 64))

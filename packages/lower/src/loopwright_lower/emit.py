@@ -48,6 +48,9 @@ class Emitter:
         accumulators.after_values = stages.keep
         self.n_bindings = 0
         self.nt_stores = frozenset(kernel.schedule.nt_stores)
+        self.streamed = frozenset(
+            b for b in kernel.buffers if buffer_name(b.arg.slot) in self.nt_stores
+        )
 
     def prepare(self, statements: list[Statement]) -> list[Statement]:
         """Choose where escaping reduces live; the statements that remain to be nested."""
@@ -57,7 +60,9 @@ class Emitter:
                 self.scans.check(s)
                 self.scans.declare_arrays(s)
             elif self.products is not None and s.by_core and self.products.core.is_tile:
-                self.products.declare(s)
+                store = self.products.declare(s, self.streamed)
+                if store is not None:
+                    sunk.add(store)
             elif s.kind == "reduce" and s.escapes():
                 if s.is_sunk:
                     self.accumulators.sinks[s] = s.consumers[0]

@@ -23,6 +23,7 @@ from loopwright_core.kernel.statements import (
     Analysis,
     Statement,
     bound_dims,
+    can_sink,
     is_by_core,
 )
 from loopwright_core.plugin.tensor_core import Digits
@@ -89,11 +90,13 @@ class Products:
         self._registers: dict[Statement, dict[Key, UOp]] = {}
         self._operands: dict[tuple[Statement, int], Statement] = {}
         self._scratch: dict[int, UOp] = {}
+        self._outputs: dict[Statement, tuple[Statement, int]] = {}
 
-    def declare(self, statement: Statement) -> None:
-        """Where whole tiles are held: the array that the result is read from."""
-        if not self.core.is_tile:
-            return
+    def declare(self, statement: Statement, streamed: frozenset[UOp]) -> Statement | None:
+        """Where whole tiles go at the end of their reduce: an array that its readers read, or the
+        output itself, and then this is the STORE that nothing is left of. `streamed`: outputs that
+        are written around the cache, for which a core has no instruction.
+        """
         if statement.escapes():
             fail(
                 LoweringError,
@@ -101,10 +104,25 @@ class Products:
                 f"stand around {', '.join(a.name for a in statement.escapes())}",
                 fix="Move the reduce's loops inside with ORDER",
             )
+        store = statement.consumers[0]
+        apart = self._rows_of_output(statement, store)
+        if apart is not None and store.node.src[0].src[0] not in streamed:
+            self._outputs[statement] = store, apart
+            return store
         axes = [a for d in statement.free for a in self.dims[d].axes if a.kind.is_expanded]
         strides, size = axis_strides((*axes, self._axis(self.use.m), self._axis(self.use.n)))
         storage = self.builder.local("sums", self.core.dtype_out, size)
         self.values.arrays[statement.node] = (AxisArray(storage, strides),)
+        return None
+
+    def _rows_of_output(self, statement: Statement, store: Statement) -> int | None:
+        """How far apart rows of the output lie, where it is nothing but these sums."""
+        names = statement.free
+        if not can_sink(statement, store) or store.node.src[1] is not statement.node:
+            return None
+        if any(self.dims[d].mode == "guard" for d in names):
+            return None
+        return self._apart(store.node.src[0], self.use.m, self.use.n)
 
     def open(self, statement: Statement) -> None:
         """Accumulators of zeros."""
@@ -144,13 +162,20 @@ class Products:
         self.accumulators.hand_on(statement, finals)
 
     def _put(self, statement: Statement) -> None:
-        (array,) = self.values.arrays[statement.node]
-        rows = self.core.tile_shape(2)
+        """Store every tile, to its array or to the output."""
+        shape, b = self.core.tile_shape(2), self.builder
+        output = self._outputs.get(statement)
         for free in self._blocks(statement.free):
-            register = self._registers[statement][self.values.free_key(statement.free, free)]
-            offset = self.indices.emit(array.place(self.dims, free, None).base)
-            value = self.builder.read(register)
-            self.builder.store_tile(array.storage, offset, rows[1], value, rows)
+            value = b.read(self._registers[statement][self.values.free_key(statement.free, free)])
+            if output is None:
+                (array,) = self.values.arrays[statement.node]
+                storage, apart = array.storage, shape[1]
+                place = array.place(self.dims, free, None)
+            else:
+                store, apart = output
+                storage = store.node.src[0].src[0]
+                place, _ = self.values.locate(store.node.src[0], {}, free, None)
+            b.store_tile(storage, self.indices.emit(place.base), apart, value, shape)
 
     # Operands
 
@@ -278,7 +303,11 @@ class Products:
             self.dims[d].mode == "guard" for d in inner.dims
         ):
             return None
-        flat = integer.affine(self.values.flat_offset(load.src[0]))
+        return self._apart(load.src[0], row, column)
+
+    def _apart(self, index: UOp, row: str, column: str) -> int | None:
+        """How far apart rows lie whose columns lie side by side; None where they do not."""
+        flat = integer.affine(self.values.flat_offset(index))
         if any(atom.op is not Op.DIM for atom, _ in flat.terms):
             return None
         strides = {atom.arg.name: step for atom, step in flat.terms}
