@@ -78,6 +78,12 @@ N = Variable("n", 1, 100)
 BF16 = dt.bfloat16
 # name: (target, kernel, steps, reason)
 CASES = {
+    "a narrow workgroup": (
+        replace(CUDA, name="narrow", local_max=(16, 8, 4)),
+        matmul(32, 32, 32),
+        "TC 0",
+        "takes 32 threads side by side, narrow has 16",
+    ),
     "cores come first": (METAL, bodies.matmul(), "UPCAST i 4 · TC 0", "before every other step"),
     "no product": (METAL, bodies.row_sums(64), "TC 0", "no reduce adds up products"),
     "no such triple": (METAL, bodies.matmul(), "TC 1", "has 1 axis triples"),

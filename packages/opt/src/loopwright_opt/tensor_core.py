@@ -106,6 +106,7 @@ def bind(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     cores.triple_is_there(kernel, opt, len(found))
     triple = found[opt.amount or 0]
     core = _choose(kernel, opt, triple, target, how)
+    cores.threads_stand_side_by_side(kernel, opt, core, target)
     bound = [triple, *_others(found, triple, core)]
     for dim in (triple.m, triple.n):
         loops.not_along_a_scan(kernel, opt, resolve(kernel, opt, dim))

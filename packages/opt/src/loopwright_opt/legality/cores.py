@@ -33,6 +33,14 @@ def target_has_cores(kernel: Kernel, opt: Opt, target: Target) -> None:
         refuse(kernel, opt, f"TC needs tensor cores, and {target.name} has none here")
 
 
+def threads_stand_side_by_side(kernel: Kernel, opt: Opt, core: TensorCore, target: Target) -> None:
+    """A core's threads are neighbours along the launch's first dimension."""
+    most = target.local_max[0] if target.local_max else target.max_threads
+    if target.has_local and core.threads > most:
+        reason = f"{core.name} takes {core.threads} threads side by side, {target.name} has {most}"
+        refuse(kernel, opt, reason)
+
+
 def product_is_there(kernel: Kernel, opt: Opt, n_triples: int) -> None:
     """A sum of products of two factors, each with an output axis of its own."""
     if not n_triples:
