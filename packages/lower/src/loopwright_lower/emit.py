@@ -163,6 +163,9 @@ class Emitter:
         if self.grid is not None and axis.kind in PARALLEL:
             self._parallel(node, depth, self.grid)
             return
+        if self.products is not None and self.products.are_lanes(node):
+            self._lanes(node, depth)
+            return
         trips = state.trips(axis, node.is_last)
         if self._differs(state) or (axis.kind is AxisKind.TENSOR and node.step.owner):
             # Threads stay together: each runs every step, under masks. So do copies of tiles,
@@ -193,6 +196,15 @@ class Emitter:
         last = integer.eq(variable, integer.sub(total, 1))
         self._inside(node, depth, variable, first, last, None)
         self.builder.close()
+
+    def _lanes(self, node: LoopNode, depth: int) -> None:
+        """The steps of an axis at once, as the lanes of a vector."""
+        state = self.dims[node.step.axis.dim]
+        before = state.binding
+        self.n_bindings += 1
+        state.binding, state.vector = self.n_bindings, node.step.axis
+        self.tree(node.children, depth + 1)
+        state.binding, state.vector = before, None
 
     def _tail(self, node: LoopNode, depth: int, value: UOp, total: UOp, full: UOp) -> None:
         """The partial block behind the whole ones, where there is one."""

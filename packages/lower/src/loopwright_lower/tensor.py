@@ -16,7 +16,9 @@ from loopwright_core.ir import dtype as dt
 from loopwright_core.ir import integer
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import FALSE, TRUE, UOp, const, substitute, toposort
+from loopwright_core.kernel.access import flat_strides
 from loopwright_core.kernel.dims import Axis, AxisKind
+from loopwright_core.kernel.nest import Leaf, LoopNode
 from loopwright_core.kernel.product import factors_as, product_of
 from loopwright_core.kernel.schedule import Schedule, TensorUse
 from loopwright_core.kernel.statements import (
@@ -85,7 +87,7 @@ class Products:
         self.accumulators, self.use, self.core = accumulators, use, use.core
         self.values, self.dims = accumulators.values, accumulators.dims
         self.builder, self.indices = accumulators.builder, accumulators.indices
-        self.memory = accumulators.memory
+        self.memory, self.vector_bytes = accumulators.memory, accumulators.target.vector_bytes
         self.lane = lane  # which of the core's threads runs; None: there is one
         self._registers: dict[Statement, dict[Key, UOp]] = {}
         self._operands: dict[tuple[Statement, int], Statement] = {}
@@ -123,6 +125,21 @@ class Products:
         if any(self.dims[d].mode == "guard" for d in names):
             return None
         return self._apart(store.node.src[0], self.use.m, self.use.n)
+
+    def are_lanes(self, node: LoopNode) -> bool:
+        """Whether a loop over the columns of a tile is one vector: whole rows, stored side by
+        side, in statements that have no lanes yet."""
+        axis, state = node.step.axis, self.dims[node.step.axis.dim]
+        if axis != self._axis(self.use.n) or not self.core.is_tile or state.mode != "exact":
+            return False
+        if self.core.dtype_out.itemsize * self.core.dims[1] not in self.vector_bytes:
+            return False
+        return all(
+            s.kind == "store"
+            and flat_strides(s.node.src[0]).get(axis.dim) == 1
+            and self.values.vector_dim(s) is None
+            for s in node.statements
+        ) and all(isinstance(child, Leaf) for child in node.children)
 
     def open(self, statement: Statement) -> None:
         """Accumulators of zeros."""

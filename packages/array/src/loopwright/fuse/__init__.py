@@ -14,7 +14,7 @@ __all__ = ["FusedKernel", "fuse"]
 
 def fuse(stores: Sequence[UOp], target: Target | None = None) -> list[FusedKernel]:
     """The kernels that compute STOREs of values into whole BUFFERs, in an order that can run."""
-    partition = Partition(stores, target.max_buffers if target else None)
+    partition = Partition(stores, target)
     place = {node: p for p, node in enumerate(partition.order)}
     return _run_order([make_kernel(g, partition.stored, place) for g in partition.groups])
 

@@ -13,6 +13,7 @@ from loopwright_core import notes
 from loopwright_core.ir.ops import MOVEMENT, Op
 from loopwright_core.ir.shape import shape_of
 from loopwright_core.ir.uop import UOp, toposort
+from loopwright_core.plugin.target import Target
 
 # Level-1 nodes, each at each index; lowered they stay below 2,000 nodes of a kernel's body.
 MAX_SIZE = 1000
@@ -52,15 +53,17 @@ Needs = tuple[Need, ...]
 class Partition:
     """The groups of a graph; `stored` says from which view of a buffer a value is read."""
 
-    def __init__(self, stores: Sequence[UOp], max_buffers: int | None) -> None:
-        self.max_buffers = max_buffers
+    def __init__(self, stores: Sequence[UOp], target: Target | None) -> None:
+        self.max_buffers = target.max_buffers if target else None
+        cores = target.tensor_cores if target else ()
+        self._widenings = {(d, core.dtype_out) for core in cores for d in core.dtype_in}
         self.groups: list[Group] = []
         self.stored: dict[UOp, UOp] = {}
         self.producers: dict[UOp, list[Group]] = {}
         self.targets: dict[UOp, list[UOp]] = {}
         for store in stores:
-            target, value = _push_views(*store.src)
-            self.targets.setdefault(value, []).append(target)
+            view, value = _push_views(*store.src)
+            self.targets.setdefault(value, []).append(view)
         self.order = toposort(self.targets)
         self._likely = likely_stored(self.order, self.targets)
         self._needs: dict[UOp, Needs] = {}
@@ -102,10 +105,19 @@ class Partition:
         evaluations = needs[0].evaluations
         for need in needs[1:]:
             evaluations += need.evaluations
-        if evaluations <= n:
+        if evaluations <= n or self._is_of_a_core(node):
             return True
         budget = store_flops(node) * n / (evaluations - n)
         return recompute_flops(node, self._likely, budget) < budget
+
+    def _is_of_a_core(self, node: UOp) -> bool:
+        """Whether a tensor core reads the narrow elements of memory and widens them itself."""
+        if node.op is not Op.CAST:
+            return False
+        source = node.src[0]
+        while source.op in MOVEMENT:
+            source = source.src[0]
+        return source.op is Op.BUFFER and (source.dtype, node.dtype) in self._widenings
 
     def _fits(self, node: UOp, needs: Needs) -> bool:
         """Whether every kernel that would compute it stays within its limits."""

@@ -170,9 +170,12 @@ def fits(kernel: Kernel, opt: Opt, made: Stage, size: int) -> None:
 
 
 def lists_name_axes(kernel: Kernel, opt: Opt, made: Stage, axes: tuple[Axis, ...]) -> None:
-    """A layout and an order are permutations of the axes inside."""
+    """A layout and an order are permutations of the axes inside; a layout may leave out those of
+    a tensor core, whose tiles are its innermost part."""
     for what, names in (("layout", made.layout), ("order", made.order)):
-        if names and sorted(names) != sorted(a.name for a in axes):
+        tiles = {a.name for a in axes if a.kind is AxisKind.TENSOR} - set(names)
+        named = sorted([*names, *(tiles if what == "layout" else ())])
+        if names and named != sorted(a.name for a in axes):
             known = ", ".join(a.name for a in axes)
             reason = f"the {what} of {made.access} must name each axis inside once"
             refuse(kernel, opt, reason, made.at, f"They are {known}")

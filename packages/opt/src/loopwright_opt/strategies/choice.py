@@ -33,6 +33,7 @@ from loopwright_opt.strategies.splits import SPLITS
 from loopwright_opt.strategies.strategy import Draft, strategy
 from loopwright_opt.strategies.tensor_cores import TENSOR_CORES
 from loopwright_opt.strategies.threads import THREADS
+from loopwright_opt.strategies.tile_registers import TILE_REGISTERS
 from loopwright_opt.strategies.transposes import TRANSPOSES
 from loopwright_opt.strategies.unrolls import UNROLLS
 from loopwright_opt.strategies.upcasts import UPCASTS
@@ -70,6 +71,10 @@ def _on_tensor_cores(draft: Draft) -> bool:
     return draft.target.has_local and options.tensor_cores != "off" and not options.no_locals
 
 
+def _on_tile_registers(draft: Draft) -> bool:
+    return _on_cpu(draft) and draft.options.tensor_cores != "off"
+
+
 def _anywhere(draft: Draft) -> bool:
     return True
 
@@ -81,6 +86,7 @@ _STEPS = (MASKED, UPCASTS, UNROLLS, LAST)
 # In the order of decision.
 OURS: tuple[Strategy, ...] = (
     strategy("tensor_cores", (TENSOR_CORES,), _on_tensor_cores),
+    strategy("tile_registers", (TILE_REGISTERS, THREADS), _on_tile_registers),
     *[strategy(h.name, (h, THREADS, AROUND), _on_cpu) for h in _CPU],
     *[strategy(h.name, (h, SPLITS), _on_gpu) for h in _GPU],
     strategy("matvec", (MATVEC,), _anywhere),

@@ -19,7 +19,7 @@ _LOCALS = (4, 2)
 def _run(draft: Draft, values: Mapping[str, int]) -> bool:
     """Rows, then columns, in the largest register tile that divides; 4 or 2 tiles of columns to
     a workgroup."""
-    if draft.kernel.schedule.opts or not _bind(draft):
+    if draft.kernel.schedule.opts or not bind(draft):
         return False
     use = draft.kernel.schedule.tensor_core
     assert use is not None
@@ -31,7 +31,7 @@ def _run(draft: Draft, values: Mapping[str, int]) -> bool:
     return True
 
 
-def _bind(draft: Draft) -> bool:
+def bind(draft: Draft) -> bool:
     """The axis triple that some core does with least padding, the first of equals; where the
     predecessors' choice is asked for, the first or none."""
     words = tc_words(draft.options)
