@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from cores import AMX, TARGETS, agree, matmul
 from grids import count
@@ -45,6 +47,17 @@ def test_register_tiles_on_workgroups(sizes: tuple[int, int, int], multiplies: b
         program = agree(ast, target, HALF, *cuts, stages=stages, multiplies=multiplies)
         assert count(program, Op.WMMA) == (4 if multiplies else 0)
         assert (count(program, Op.BARRIER) > 0) == bool(stages)
+
+
+@pytest.mark.parametrize("sizes", [(32, 32, 64), (20, 33, 70), (33, 64, 64)])
+def test_rows_of_results_are_vectors(sizes: tuple[int, int, int]) -> None:
+    """With vectors as wide as a tile's row, whole rows of sums are stored as one; ends are not."""
+    core = AMX.tensor_cores[0]
+    target = replace(AMX, vector_bytes=(16, 32, 64))
+    program = agree(matmul(*sizes, core), target, core)
+    wide = [u for p in program.phases for u in p.uops if u.op is Op.STORE]
+    wide = [u for u in wide if u.src[1].dtype.lanes == 16]
+    assert bool(wide) == (sizes[1] % 16 == 0)
 
 
 @pytest.mark.parametrize("core", AMX.tensor_cores[:2], ids=lambda core: core.name)
