@@ -6,10 +6,17 @@ import random
 
 import numpy as np
 import pytest
+from ir_samples import buffer, int_, listed, param, place, store, u
 
+from loopwright_core.errors import VerifyError
 from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.spec import verify_program
+from loopwright_core.ir.uop import UOp, const
 from loopwright_core.oracle.multiply import multiply
+from loopwright_core.oracle.program import run_program
 from loopwright_core.plugin.tensor_core import TensorCore
+from loopwright_core.program.program import Estimate, Phase, Program
 from loopwright_core.targets.amx import AMX_BF16, AMX_INT8
 from loopwright_core.targets.cuda import ARCHITECTURES, cuda
 from loopwright_core.targets.metal import metal
@@ -151,3 +158,54 @@ def test_names_tell_cores_apart() -> None:
     for target in (*map(cuda, ARCHITECTURES), metal()):
         names = [c.name for c in target.tensor_cores]
         assert len(set(names)) == len(names)
+
+
+def together(*conditions: UOp, threads: int = 32) -> Program:
+    """One WMMA of an 8 x 8 x 8 core within branches, its first element stored by each thread."""
+    core = next(c for c in metal().tensor_cores if c.dtype_in[0] is dt.float32)
+    ones = u(Op.BROADCAST, dt.float32.vec(2), const(1, dt.float32))
+    branches = [u(Op.IF, dt.void, c, arg=n) for n, c in enumerate(conditions)]
+    made = u(Op.WMMA, dt.float32.vec(2), ones, ones, ones, arg=core)
+    first = u(Op.LANE, dt.float32, made, arg=0)
+    put = store(place(buffer(0, (64,)), LANE), first)
+    checks = [n for c in conditions for n in listed(c)]
+    ends = [u(Op.ENDIF, dt.void, b) for b in reversed(branches)]
+    uops = (*checks, ones, *branches, made, first, put.src[0], put, *ends)
+    phase = Phase("sample", uops, 1, (int_(1),), (threads,))
+    return Program("sample", (phase,), (param(0, (64,), True),), (), Estimate(0, 0))
+
+
+LANE = u(Op.SPECIAL, dt.int32, arg=("lidx0", 64))
+
+
+def test_threads_multiply_together() -> None:
+    """All threads of a core, or none: a branch between two cores' threads is fine."""
+    half = u(Op.CMPLT, dt.bool_, u(Op.CDIV, dt.int32, LANE, int_(32)), int_(1))
+    for program, count in ((together(threads=64), 64), (together(half, threads=64), 32)):
+        verify_program(program, metal())
+        result = np.zeros(64, np.float32)
+        run_program(program, {0: result})
+        np.testing.assert_array_equal(result[:count], 9)
+        np.testing.assert_array_equal(result[count:], 0)
+
+
+def test_threads_that_part_are_an_error() -> None:
+    """A branch that leaves out some of a core's threads is refused, and found where it happens."""
+    few = together(u(Op.CMPLT, dt.bool_, LANE, int_(16)), threads=64)
+    with pytest.raises(VerifyError, match="may leave out"):
+        verify_program(few, metal())
+    with pytest.raises(VerifyError, match="are not there"):
+        run_program(few, {0: np.zeros(64, np.float32)})
+
+
+def test_a_workgroup_holds_whole_cores() -> None:
+    """Threads of a workgroup are a multiple of those that multiply together."""
+    program = together(threads=48)
+    with pytest.raises(VerifyError, match="multiply together"):
+        verify_program(program, metal())
+
+
+def test_cores_are_listed() -> None:
+    """A target runs the cores of its own table."""
+    with pytest.raises(VerifyError, match="has no simdgroup"):
+        verify_program(together(threads=64), cuda("sm_80"))

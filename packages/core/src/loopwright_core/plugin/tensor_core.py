@@ -8,7 +8,6 @@ and reads like the vendor's tables: `Digit(4, 8, 1)` is "lane // 4 % 8".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import NamedTuple
 
 from loopwright_core.ir.dtype import DType
@@ -124,8 +123,3 @@ class TensorCore:
         """Whether a tile's rows in memory are the operand's rows."""
         shape = self.operands[operand]
         return self.tile_shape(operand) == (shape.rows, shape.columns)
-
-    @property
-    def flops(self) -> int:
-        """Multiplications and additions of one instruction."""
-        return 2 * prod(self.dims)
