@@ -16,6 +16,7 @@ from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp, Variable, const
 from loopwright_core.kernel.dims import AxisKind
 from loopwright_core.kernel.schedule import Schedule, Stage
+from loopwright_lower.indexing import index
 
 GLOBAL, LOCAL, GROUP = AxisKind.GLOBAL, AxisKind.LOCAL, AxisKind.GROUP
 UPCAST, UNROLL = AxisKind.UPCAST, AxisKind.UNROLL
@@ -88,6 +89,21 @@ def test_random_schedules(name: str, seed: int) -> None:
     kernel = scheduled(KERNELS[name])
     rnd = random.Random(f"{name} {seed}")
     agree(KERNELS[name], draw(kernel, rnd, rnd.randint(1, 7)))
+
+
+def test_every_thread_keeps_what_one_stores() -> None:
+    """A kept value whose writer is a store that one workgroup does alone is there in all others."""
+    x, y = asts.buffer(0, 9), asts.buffer(2, 6)
+    doubled = asts.op(Op.ADD, x, x)
+    ast = asts.sink(
+        (asts.buffer(1, 9), doubled),
+        (asts.buffer(3, 6), asts.op(Op.ADD, y, y)),
+        (asts.buffer(4), asts.reduce(doubled, "add", 0)),
+    )
+    kernel = index(ast)
+    (wide,) = [d.name for d in kernel.dims if d.size == 6]
+    schedule = as_kind(kernel.schedule, f"{wide}/1", GLOBAL)
+    agree(ast, replace(schedule, stages=(Stage("v0", "", "keep"),)))
 
 
 def tiled(m: int, n: int, k: int, tile: int = 4, depth: int = 8) -> tuple[UOp, Schedule]:
