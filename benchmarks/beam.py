@@ -4,7 +4,8 @@
     uv run python benchmarks/beam.py softmax --budget 10
 
 Each kernel is built by both schedules and run in turns; times are medians over rounds of the best
-of five runs, `ratio` is the median of the rounds' ratios: above 1, beam is faster.
+of five runs, `ratio` is the median of the rounds' ratios: above 1, beam is faster; `kept` tells
+that it is the same schedule, so that its ratio shows the noise of this machine.
 `LOOPWRIGHT_THREADS=1` measures with one thread. A kept result is replayed: name an empty cache
 directory to search anew.
 """
@@ -62,14 +63,16 @@ def compare(name: str, budget_s: float, rounds: int) -> str:
         runs.append((kernel.built.loaded, memory))
         device.time(kernel.built.loaded, memory, (), 2)
     for _ in range(rounds):  # the best of a few runs in turn, so that both meet the same load
-        for found, (loaded, memory) in zip(times, runs, strict=True):
-            found.append(min(device.time(loaded, memory, (), 5)))
+        for taken, (loaded, memory) in zip(times, runs, strict=True):
+            taken.append(min(device.time(loaded, memory, (), 5)))
     mine, beam = (statistics.median(t) * 1e3 for t in times)
     ratio = statistics.median(a / b for a, b in zip(*times, strict=True))
     p = ended[-1]
+    schedules = [kernels[0].built.kernel.schedule for kernels in ready]
+    found = "kept" if schedules[0] == schedules[1] else "new"
     return (
         f"{name:22}{mine:10.3f}{beam:10.3f}{ratio:8.2f}{took_s:9.1f}"
-        f"{p.n_ranked:8}{p.n_timed:7}{p.n_failed:8}{p.correlation:8.2f}"
+        f"{p.n_ranked:8}{p.n_timed:7}{p.n_failed:8}{p.correlation:8.2f}{found:>6}"
     )
 
 
@@ -82,7 +85,7 @@ def main() -> None:
     given = parser.parse_args()
     print(
         f"{'kernel':22}{'rules ms':>10}{'beam ms':>10}{'ratio':>8}{'search s':>9}"
-        f"{'ranked':>8}{'timed':>7}{'failed':>8}{'rank r':>8}"
+        f"{'ranked':>8}{'timed':>7}{'failed':>8}{'rank r':>8}{'':>6}"
     )
     for name in CASES:
         if not given.names or name.startswith(tuple(given.names)):
