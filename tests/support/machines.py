@@ -45,7 +45,7 @@ def small_limits() -> Target:
         caches=CACHES,
         shared_bytes=2048,
         max_threads=64,
-        local_max=(16, 8, 4),
+        local_max=(32, 8, 4),
         global_max=(40, 7, 5),
     )
 

@@ -100,6 +100,15 @@ def test_unequal_numbers_of_parts(m: int, n: int) -> None:
     grids.agree(ast, schedule.with_axes((*split_, *rest)))
 
 
+def test_parts_inside_other_loops() -> None:
+    """Each part has values of its own, also where a whole part and a shorter one are two bodies."""
+    ast = asts.argmax(5, 3)
+    (dim,) = [d.name for d in index(ast).dims if d.is_reduce]
+    schedule = cut(index(ast).schedule, (f"{dim}/1", 2, AxisKind.VECTOR))
+    axes = [replace(a, kind=LOOP) if a.name == f"{dim}/2" else a for a in schedule.axes]
+    agree(ast, schedule.with_axes(tuple(axes)))
+
+
 def test_parts_lie_on_lines_of_their_own() -> None:
     """Threads write no line together, and nobody reads what none wrote."""
     program = agree(ASTS["sum of all"], split(index(ASTS["sum of all"]), 525, THREAD))

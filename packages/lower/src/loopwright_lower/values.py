@@ -90,7 +90,9 @@ class Values:
                 values[node] = self._node(node, values, offsets, lanes_of)
                 continue
             names = facts.free(node)
-            key = (node, self.free_key(names, offsets), self.indices.bindings(names))
+            # What follows from a reduce's part is another value in each part.
+            around = self.indices.bindings((*names, *statement.cut))
+            key = (node, self.free_key(names, offsets), around)
             found = memo.get(key)
             if found is None or not (found in open_nodes or found.op in LEAVES):
                 lanes_of = vector if vector in names else None
