@@ -168,6 +168,15 @@ def exponents_of_sums(m: int = 16, n: int = 64) -> Kernel:
     return kernel(dims, (at(1, (m,), i), value), shared=((left, right),))
 
 
+def rows_and_all(m: int = 16, n: int = 64) -> Kernel:
+    """A vector of m, and a matrix of m and n: two stores on one grid."""
+    dims = Dim("i", m), Dim("j", n)
+    i, j = [d.uop for d in dims]
+    row, whole = load(at(0, (m,), i)), load(at(1, (m, n), i, j))
+    first = at(2, (m,), i), op(Op.NEG, row)
+    return kernel(dims, first, (at(3, (m, n), i, j), op(Op.NEG, whole)))
+
+
 def kept_reduce(m: int = 16, n: int = 64) -> Kernel:
     """x - sum(x) along rows, the sum met twice."""
     dims = Dim("i", m), Dim("j", n), Dim("j.0", n, True)

@@ -105,7 +105,6 @@ CASES = {
     "too many threads around": (METAL, bodies.matmul(), "TC 0 · LOCAL i/8 64", "2048 threads"),
     "halo beside a core": (METAL, bodies.matmul(), "TC 0 · STAGE A @k/8 halo", "tensor core"),
     "copy in a core's axis": (METAL, bodies.matmul(), "TC 0 · STAGE B @i/1", "no loop to copy in"),
-    "results in a copy": (METAL, bodies.matmul(), "TC 0 · STAGE C @j/8", "stored at once"),
     "lanes of a core": (METAL, bodies.matmul(), "TC 0 · VECTOR j/8 4", "has no lanes"),
     "loop inside the sums": (AMX, matmul(64, 64, 64, BF16), "TC 0 · SWAP j/16 k/32", "stay in"),
     "too many tiles": (

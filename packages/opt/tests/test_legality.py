@@ -199,6 +199,11 @@ ILLEGAL_WITH_WORKGROUPS: dict[str, tuple[Kernel, str, str]] = {
         "SWAP i j",
         "a running value would be read at other ids, along j/1",
     ),
+    "tile of part of the grid": (
+        bodies.rows_and_all(),
+        "TILE i 2 · UPCAST i 0 · STAGE C @i/2",
+        "at one step of the grid's j/1 only",
+    ),
     "stage around the grid": (bodies.matmul(), "STAGE A @i", "inside j/1 of the grid"),
     "keep around the grid": (bodies.softmax(), "KEEP v0", "inside i/1 of the grid"),
     "group apart from its reduce": (

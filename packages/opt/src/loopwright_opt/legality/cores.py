@@ -228,9 +228,6 @@ def values_are_not_kept(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:
         if stage.mode != "panel":
             what = "KEEP" if stage.mode == "keep" else "a halo tile"
             refuse(kernel, opt, f"{what} is for kernels without a tensor core", stage.at)
-        access = facts_of(kernel).accesses.get(stage.access)
-        if access is not None and access.is_store:
-            refuse(kernel, opt, "a tensor core's results are stored at once", stage.access)
         if any(a.name == stage.at and a.kind is AxisKind.TENSOR for a in schedule.axes):
             refuse(kernel, opt, "a TENSOR axis is no loop to copy in", stage.at)
 

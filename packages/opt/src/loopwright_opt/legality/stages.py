@@ -66,6 +66,18 @@ def every_step_has_a_place(
         refuse(kernel, opt, f"all steps of {others} are stored to one place of {access.name}")
 
 
+def tile_is_of_the_whole_grid(
+    kernel: Kernel, opt: Opt, schedule: Schedule, access: Access, users: tuple[int, ...]
+) -> None:
+    """A tile of results is written where its store runs: at every workgroup there is."""
+    dims = facts_of(kernel).statements[users[0]].dims
+    for axis in schedule.axes if access.is_store else ():
+        if axis.kind is AxisKind.GLOBAL and axis.size != 1 and axis.dim not in dims:
+            refuse(
+                kernel, opt, f"{access.name} is stored at one step of the grid's {axis.name} only"
+            )
+
+
 def core_stores_at_once(kernel: Kernel, opt: Opt, schedule: Schedule, access: Access) -> None:
     """What a tensor core's threads hold is stored from where it lies."""
     if access.is_store and schedule.tensor_core is not None:
@@ -188,6 +200,7 @@ def check_stage(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> No
     is_written_only(kernel, opt, access)
     results_are_panels(kernel, opt, access, made)
     core_stores_at_once(kernel, opt, schedule, access)
+    tile_is_of_the_whole_grid(kernel, opt, schedule, access, facts_of(kernel).within[access.node])
     index_is_affine(kernel, opt, access)
     threads_have_room(kernel, opt, schedule, made)
     holder_stays(kernel, opt, schedule, made)
