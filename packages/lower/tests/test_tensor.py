@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from cores import AMX, TARGETS, agree, matmul
+from asts import buffer, op
+from cores import AMX, TARGETS, agree, dot, matmul, sink
 from grids import count
 
+from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
 from loopwright_core.kernel.dims import AxisKind
 from loopwright_core.kernel.schedule import Stage
@@ -51,10 +53,14 @@ def test_register_tiles_on_workgroups(sizes: tuple[int, int, int], multiplies: b
 
 @pytest.mark.parametrize("sizes", [(32, 32, 64), (20, 33, 70), (33, 64, 64)])
 def test_rows_of_results_are_vectors(sizes: tuple[int, int, int]) -> None:
-    """With vectors as wide as a tile's row, whole rows of sums are stored as one; ends are not."""
-    core = AMX.tensor_cores[0]
+    """With vectors as wide as a tile's row, what follows from whole rows of sums is computed and
+    stored as one; ends are not."""
+    core, (m, n, k) = AMX.tensor_cores[0], sizes
     target = replace(AMX, vector_bytes=(16, 32, 64))
-    program = agree(matmul(*sizes, core), target, core)
+    a, b = buffer(0, m, k, dtype=dt.bfloat16), buffer(1, k, n, dtype=dt.bfloat16)
+    made = dot(a, b, m, n, k, dt.float32)
+    twice = sink((buffer(2, m, n, dtype=dt.float32), op(Op.ADD, made, made)))
+    program = agree(twice, target, core)
     wide = [u for p in program.phases for u in p.uops if u.op is Op.STORE]
     wide = [u for u in wide if u.src[1].dtype.lanes == 16]
     assert bool(wide) == (sizes[1] % 16 == 0)

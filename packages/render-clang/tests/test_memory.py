@@ -150,6 +150,7 @@ def test_guarded_access() -> None:
     x = b.buffer("x", dt.float32, (16,))
     y = b.buffer("y", dt.float32, (16,), True)
     z = b.buffer("z", dt.float32, (20,), True)
+    w = b.buffer("w", dt.float32, (16,), True)
     with b.loop(20, "i") as i:
         inside = b.op(Op.CMPLT, i, const(16, I32))
         v = b.load(x, i, 1, inside, const(-1.0, dt.float32))
@@ -160,8 +161,9 @@ def test_guarded_access() -> None:
         at = b.op(Op.MUL, j, const(8, I32))
         fill = b.splat(const(2.0, dt.float32), 8)
         v = b.load(x, at, 8, inside, fill)
-        b.store(y, at, b.op(Op.MUL, v, fill), inside)
-    check(b.program(), [array(dt.float32, 16), np.zeros(16, "f4"), np.zeros(20, "f4")])
+        b.store(w, at, b.op(Op.MUL, v, fill), inside)
+    outputs = [np.zeros(n, "f4") for n in (16, 20, 16)]
+    check(b.program(), [array(dt.float32, 16), *outputs])
 
 
 def test_branches() -> None:
@@ -182,14 +184,16 @@ def test_streaming_stores(dtype: DType) -> None:
     lanes = 32 // dtype.itemsize
     b = Builder()
     x = b.buffer("x", dtype, (4 * lanes,))
-    y = b.buffer("y", dtype, (4 * lanes + 1,), True)
+    y = b.buffer("y", dtype, (4 * lanes,), True)
+    z = b.buffer("z", dtype, (4 * lanes + 1,), True)
     with b.loop(4, "i") as i:
         at = b.op(Op.MUL, i, const(lanes, I32))
         b.add(Op.PREFETCH, dt.void, b.index(x, at))
-        b.store(y, b.op(Op.ADD, at, const(1, I32)), b.load(x, at, lanes), arg="nt")
+        b.store(z, b.op(Op.ADD, at, const(1, I32)), b.load(x, at, lanes), arg="nt")
         b.store(y, at, b.load(x, at, lanes), arg="nt")
     b.add(Op.FENCE, dt.void)
-    check(b.program(), [array(dtype, 4 * lanes), np.zeros(4 * lanes + 1, dtype.numpy)])
+    outputs = [np.zeros(4 * lanes + n, dtype.numpy) for n in (0, 1)]
+    check(b.program(), [array(dtype, 4 * lanes), *outputs])
 
 
 def with_locals(sizes: list[int], threads: int) -> tuple[Program, list[np.ndarray]]:
