@@ -99,8 +99,10 @@ from loopwright.api.exponential import (
     tan,
     tanh,
 )
+from loopwright.api.hyperbolic import acosh, asinh, atanh, cosh, sinh
 from loopwright.api.indexing import take, take_along_axis
 from loopwright.api.info import __array_namespace_info__
+from loopwright.api.inverse import acos, asin, atan, atan2
 from loopwright.api.linalg import matmul, matrix_transpose, tensordot, vecdot
 from loopwright.api.manipulation import (
     concat,
@@ -131,6 +133,7 @@ from loopwright.api.nn import (
     silu,
     softmax,
 )
+from loopwright.api.parts import conj, imag, nextafter, real
 from loopwright.api.power import pow, reciprocal, sqrt
 from loopwright.api.searching import (
     all,
@@ -225,6 +228,8 @@ __all__ = [
     "__array_namespace_info__",
     "__version__",
     "abs",
+    "acos",
+    "acosh",
     "add",
     "all",
     "any",
@@ -233,7 +238,12 @@ __all__ = [
     "argmin",
     "argsort",
     "asarray",
+    "asin",
+    "asinh",
     "astype",
+    "atan",
+    "atan2",
+    "atanh",
     "avg_pool",
     "bfloat16",
     "bitwise_and",
@@ -251,9 +261,11 @@ __all__ = [
     "ceil",
     "clip",
     "concat",
+    "conj",
     "conv",
     "copysign",
     "cos",
+    "cosh",
     "count_nonzero",
     "cumulative_prod",
     "cumulative_sum",
@@ -288,6 +300,7 @@ __all__ = [
     "greater_equal",
     "hypot",
     "iinfo",
+    "imag",
     "inf",
     "int8",
     "int16",
@@ -328,6 +341,7 @@ __all__ = [
     "nan",
     "negative",
     "newaxis",
+    "nextafter",
     "nonzero",
     "not_equal",
     "one_hot",
@@ -340,6 +354,7 @@ __all__ = [
     "positive",
     "pow",
     "prod",
+    "real",
     "reciprocal",
     "relu",
     "remainder",
@@ -354,6 +369,7 @@ __all__ = [
     "signbit",
     "silu",
     "sin",
+    "sinh",
     "sliding_window_view",
     "softmax",
     "sort",

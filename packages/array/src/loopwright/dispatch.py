@@ -16,7 +16,15 @@ _RENAMED = {
     "absolute": "abs",
     "amax": "max",
     "amin": "min",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
     "concatenate": "concat",
+    "conjugate": "conj",
     "invert": "bitwise_invert",
     "left_shift": "bitwise_left_shift",
     "power": "pow",
@@ -26,10 +34,10 @@ _RENAMED = {
 _SAME = frozenset({
     *("all", "any", "argmax", "argmin", "astype", "broadcast_to", "clip", "concat"),
     *("count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "empty_like", "expand_dims"),
-    *("flip", "full_like", "matrix_transpose", "max", "mean", "min", "moveaxis", "ones_like"),
-    *("pad", "prod", "repeat", "reshape", "roll", "round", "squeeze", "stack", "std", "sum"),
-    *("take", "take_along_axis", "tensordot", "tile", "tril", "triu", "unstack", "var"),
-    *("where", "zeros_like"),
+    *("flip", "full_like", "imag", "matrix_transpose", "max", "mean", "min", "moveaxis"),
+    *("ones_like", "pad", "prod", "real", "repeat", "reshape", "roll", "round", "squeeze"),
+    *("stack", "std", "sum", "take", "take_along_axis", "tensordot", "tile", "tril", "triu"),
+    *("unstack", "var", "where", "zeros_like"),
 })  # fmt: skip
 # Parameters that are called otherwise here.
 _PARAMETERS = {"ddof": "correction", "pad_width": "widths", "a_min": "min", "a_max": "max"}

@@ -7,50 +7,23 @@ compensated steps, so that targets without float64 keep the accuracy too.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 from loopwright import graph
 from loopwright.api.dtypes import operand
 from loopwright.api.elementwise import magnitude
+from loopwright.api.steps import MANTISSA, add, binary, head, mul, num, sub, unary
 from loopwright.array import Array
-from loopwright.promotion import accumulator, check, common_float, float_dtype, unify
+from loopwright.promotion import float_dtype
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
 
-Build = Callable[[UOp], UOp]
-
 # 1/ln 2, 1/ln 10 and ln 2 to 60 digits.
 _INV_LN2 = Fraction("1.442695040888963407359924681001892137426645954152985934135449")
 _INV_LN10 = Fraction("0.434294481903251827651128918916605082294397005803666566114454")
-_LN2 = Fraction("0.693147180559945309417232121458176568075500134360255254120680")
-_MANTISSA = {dt.float32: 23, dt.float64: 52}
-
-
-def _c(value: float | Fraction, like: UOp) -> UOp:
-    return graph.constant(float(value), like.dtype)
-
-
-def _add(a: UOp, b: UOp) -> UOp:
-    return graph.alu(Op.ADD, a, b)
-
-
-def _sub(a: UOp, b: UOp) -> UOp:
-    return graph.alu(Op.SUB, a, b)
-
-
-def _mul(a: UOp, b: UOp) -> UOp:
-    return graph.alu(Op.MUL, a, b)
-
-
-def _unary(name: str, x: Any, build: Build) -> Array:
-    """A float function, computed in float32 at least and rounded once."""
-    x = operand(name, x)
-    dtype = float_dtype(x.dtype)
-    node = graph.cast(graph.cast(x._uop, dtype), accumulator(dtype))
-    return Array(graph.cast(build(node), dtype), x.device)
+LN2 = Fraction("0.693147180559945309417232121458176568075500134360255254120680")
 
 
 def _op(name: str, op: Op, x: Any) -> Array:
@@ -85,7 +58,7 @@ def tanh(x: Any, /) -> Array:
 
 def tan(x: Any, /) -> Array:
     """The tangent, x in radians."""
-    return _unary("tan", x, lambda v: graph.alu(Op.DIV, graph.alu(Op.SIN, v), graph.alu(Op.COS, v)))
+    return unary("tan", x, lambda v: graph.alu(Op.DIV, graph.alu(Op.SIN, v), graph.alu(Op.COS, v)))
 
 
 def round_to(value: Fraction, bits: int) -> Fraction:
@@ -95,33 +68,30 @@ def round_to(value: Fraction, bits: int) -> Fraction:
     return Fraction(round(value * scale)) / scale
 
 
-def _times(node: UOp, factor: Fraction) -> UOp:
+def times(node: UOp, factor: Fraction) -> UOp:
     """node * factor, rounded about once: both are cut in halves whose products are exact."""
-    half = (_MANTISSA[node.dtype] + 1) // 2
+    half = (MANTISSA[node.dtype] + 1) // 2
     high = round_to(factor, half)
-    unsigned = dt.unsigned(node.dtype.bits)
-    keep = ((1 << node.dtype.bits) - 1) ^ ((1 << (half + 1)) - 1)
-    bits = graph.alu(Op.AND, graph.bitcast(node, unsigned), graph.constant(keep, unsigned))
-    head = graph.bitcast(bits, node.dtype)
-    tail = _sub(node, head)
-    small = _add(_mul(head, _c(factor - high, node)), _mul(tail, _c(factor, node)))
-    product = _add(_mul(head, _c(high, node)), small)
-    finite = graph.alu(Op.CMPLT, magnitude(node), _c(math.inf, node))
+    upper = head(node)
+    lower = sub(node, upper)
+    small = add(mul(upper, num(factor - high, node)), mul(lower, num(factor, node)))
+    product = add(mul(upper, num(high, node)), small)
+    finite = graph.alu(Op.CMPLT, magnitude(node), num(math.inf, node))
     return graph.where(finite, product, node)  # inf - inf above; the factors are positive
 
 
 def log10(x: Any, /) -> Array:
     """The logarithm to base 10."""
-    return _unary("log10", x, lambda v: _times(graph.alu(Op.LOG, v), _INV_LN10))
+    return unary("log10", x, lambda v: times(graph.alu(Op.LOG, v), _INV_LN10))
 
 
 def _log2(x: UOp) -> UOp:
     """The exponent, plus log2 of a mantissa in [sqrt(1/2), sqrt(2)): whole powers are exact."""
-    mantissa = _MANTISSA[x.dtype]
+    mantissa = MANTISSA[x.dtype]
     signed = dt.signed(x.dtype.bits)
     bias = (1 << (x.dtype.bits - mantissa - 2)) - 1
-    tiny = graph.alu(Op.CMPLT, x, _c(Fraction(2) ** (1 - bias), x))
-    scaled = graph.where(tiny, _mul(x, _c(Fraction(2) ** (mantissa + 1), x)), x)
+    tiny = graph.alu(Op.CMPLT, x, num(Fraction(2) ** (1 - bias), x))
+    scaled = graph.where(tiny, mul(x, num(Fraction(2) ** (mantissa + 1), x)), x)
     # Adding the distance from sqrt(1/2) to 1 carries into the exponent from sqrt(2) on.
     half = int(math.sqrt(0.5) * 2 ** (mantissa + 1)) - (1 << mantissa)
     offset = graph.constant((1 << mantissa) - half, signed)
@@ -130,24 +100,24 @@ def _log2(x: UOp) -> UOp:
     fraction = graph.alu(Op.AND, raised, graph.constant((1 << mantissa) - 1, signed))
     rebuilt = graph.alu(Op.ADD, fraction, graph.constant(((bias - 1) << mantissa) + half, signed))
     number = graph.cast(graph.alu(Op.SUB, exponent, graph.constant(bias, signed)), x.dtype)
-    number = _sub(number, graph.where(tiny, _c(mantissa + 1, x), _c(0, x)))
-    value = _add(number, _times(graph.alu(Op.LOG, graph.bitcast(rebuilt, x.dtype)), _INV_LN2))
+    number = sub(number, graph.where(tiny, num(mantissa + 1, x), num(0, x)))
+    value = add(number, times(graph.alu(Op.LOG, graph.bitcast(rebuilt, x.dtype)), _INV_LN2))
     plain = graph.alu(
         Op.AND,
-        graph.alu(Op.CMPLT, _c(0, x), x),
-        graph.alu(Op.CMPLT, x, _c(math.inf, x)),
+        graph.alu(Op.CMPLT, num(0, x), x),
+        graph.alu(Op.CMPLT, x, num(math.inf, x)),
     )
     return graph.where(plain, value, graph.alu(Op.LOG, x))
 
 
 def log2(x: Any, /) -> Array:
     """The logarithm to base 2; exact for powers of 2."""
-    return _unary("log2", x, _log2)
+    return unary("log2", x, _log2)
 
 
 def _power_of_two(n: UOp, like: UOp) -> UOp:
     """2 ** n for whole n within the dtype's normal exponents, given as a float."""
-    mantissa = _MANTISSA[like.dtype]
+    mantissa = MANTISSA[like.dtype]
     signed = dt.signed(like.dtype.bits)
     bias = (1 << (like.dtype.bits - mantissa - 2)) - 1
     biased = graph.alu(Op.ADD, graph.cast(n, signed), graph.constant(bias, signed))
@@ -157,105 +127,99 @@ def _power_of_two(n: UOp, like: UOp) -> UOp:
 
 def _exp2(x: UOp) -> UOp:
     """2**n * e**(r ln 2) with r in [-1/2, 1/2]; the scaling in two steps reaches subnormals."""
-    mantissa = _MANTISSA[x.dtype]
+    mantissa = MANTISSA[x.dtype]
     low, high = (-152, 130) if mantissa == 23 else (-1080, 1026)
-    bound = graph.alu(Op.MIN, graph.alu(Op.MAX, x, _c(low, x)), _c(high, x))
+    bound = graph.alu(Op.MIN, graph.alu(Op.MAX, x, num(low, x)), num(high, x))
     n = graph.alu(Op.RINT, bound)
-    r = _sub(bound, n)
-    value = graph.alu(Op.EXP, _times(r, _LN2))
-    first = graph.alu(Op.TRUNC, _mul(n, _c(0.5, x)))
-    return _mul(_mul(value, _power_of_two(first, x)), _power_of_two(_sub(n, first), x))
+    r = sub(bound, n)
+    value = graph.alu(Op.EXP, times(r, LN2))
+    first = graph.alu(Op.TRUNC, mul(n, num(0.5, x)))
+    return mul(mul(value, _power_of_two(first, x)), _power_of_two(sub(n, first), x))
 
 
 def exp2(x: Any, /) -> Array:
     """2 ** x; exact for whole x."""
-    return _unary("exp2", x, _exp2)
+    return unary("exp2", x, _exp2)
 
 
-def _log1p(x: UOp) -> UOp:
+def log1p_node(x: UOp) -> UOp:
     """log(u) + (what 1 + x lost in rounding to u) / u; the loss by Knuth's two-sum."""
-    one = _c(1, x)
-    u = _add(one, x)
-    back = _sub(u, one)
-    lost = _add(_sub(one, _sub(u, back)), _sub(x, back))
+    one = num(1, x)
+    u = add(one, x)
+    back = sub(u, one)
+    lost = add(sub(one, sub(u, back)), sub(x, back))
     log_u = graph.alu(Op.LOG, u)
     plain = graph.alu(
         Op.OR,
-        graph.alu(Op.CMPEQ, lost, _c(0, x)),
-        graph.alu(Op.CMPEQ, u, _c(math.inf, x)),
+        graph.alu(Op.CMPEQ, lost, num(0, x)),
+        graph.alu(Op.CMPEQ, u, num(math.inf, x)),
     )
-    value = graph.where(plain, log_u, _add(log_u, graph.alu(Op.DIV, lost, u)))
-    return graph.where(graph.alu(Op.CMPEQ, x, _c(0, x)), x, value)
+    value = graph.where(plain, log_u, add(log_u, graph.alu(Op.DIV, lost, u)))
+    return graph.where(graph.alu(Op.CMPEQ, x, num(0, x)), x, value)
 
 
 def log1p(x: Any, /) -> Array:
     """log(1 + x), accurate near 0."""
-    return _unary("log1p", x, _log1p)
+    return unary("log1p", x, log1p_node)
 
 
 def _expm1(x: UOp) -> UOp:
     """2**n * (e**r - 1) + (2**n - 1) with r = x - n ln 2 and a Taylor sum for e**r - 1."""
-    is_single = _MANTISSA[x.dtype] == 23
+    is_single = MANTISSA[x.dtype] == 23
     terms, top, low = (9, 127, -40) if is_single else (15, 1023, -80)
-    n = graph.alu(Op.RINT, _mul(x, _c(_INV_LN2, x)))
-    n = graph.alu(Op.MIN, graph.alu(Op.MAX, n, _c(low, x)), _c(top, x))
-    coarse = round_to(_LN2, 12 if is_single else 32)  # n * coarse is exact
-    r = _sub(_sub(x, _mul(n, _c(coarse, x))), _mul(n, _c(_LN2 - coarse, x)))
-    tail = _c(Fraction(1, math.factorial(terms)), x)
+    n = graph.alu(Op.RINT, mul(x, num(_INV_LN2, x)))
+    n = graph.alu(Op.MIN, graph.alu(Op.MAX, n, num(low, x)), num(top, x))
+    coarse = round_to(LN2, 12 if is_single else 32)  # n * coarse is exact
+    r = sub(sub(x, mul(n, num(coarse, x))), mul(n, num(LN2 - coarse, x)))
+    tail = num(Fraction(1, math.factorial(terms)), x)
     for k in range(terms - 1, 1, -1):
-        tail = _add(_mul(tail, r), _c(Fraction(1, math.factorial(k)), x))
-    small = _add(r, _mul(_mul(r, r), tail))
+        tail = add(mul(tail, r), num(Fraction(1, math.factorial(k)), x))
+    small = add(r, mul(mul(r, r), tail))
     power = _power_of_two(n, x)
-    value = _add(_mul(power, small), _sub(power, _c(1, x)))
-    value = graph.where(graph.alu(Op.CMPEQ, n, _c(0, x)), small, value)
+    value = add(mul(power, small), sub(power, num(1, x)))
+    value = graph.where(graph.alu(Op.CMPEQ, n, num(0, x)), small, value)
     # Beyond the reduction's range the exponential itself is the answer: inf, NaN, or -1.
     edge = math.log(2) * (top - 1)
     inside = graph.alu(
-        Op.AND, graph.alu(Op.CMPLT, _c(low * 0.69, x), x), graph.alu(Op.CMPLT, x, _c(edge, x))
+        Op.AND,
+        graph.alu(Op.CMPLT, num(low * 0.69, x), x),
+        graph.alu(Op.CMPLT, x, num(edge, x)),
     )
-    value = graph.where(inside, value, _sub(graph.alu(Op.EXP, x), _c(1, x)))
-    return graph.where(graph.alu(Op.CMPEQ, x, _c(0, x)), x, value)
+    value = graph.where(inside, value, sub(graph.alu(Op.EXP, x), num(1, x)))
+    return graph.where(graph.alu(Op.CMPEQ, x, num(0, x)), x, value)
 
 
 def expm1(x: Any, /) -> Array:
     """e**x - 1, accurate near 0."""
-    return _unary("expm1", x, _expm1)
+    return unary("expm1", x, _expm1)
 
 
 def sigmoid_node(x: UOp) -> UOp:
     """1 / (1 + e**-x), written so that neither side overflows or loses small results."""
     e = graph.alu(Op.EXP, graph.alu(Op.NEG, magnitude(x)))
-    negative = graph.alu(Op.CMPLT, x, _c(0, x))
-    return graph.alu(Op.DIV, graph.where(negative, e, _c(1, x)), _add(_c(1, x), e))
+    negative = graph.alu(Op.CMPLT, x, num(0, x))
+    return graph.alu(Op.DIV, graph.where(negative, e, num(1, x)), add(num(1, x), e))
 
 
 def sigmoid(x: Any, /) -> Array:
     """1 / (1 + e**-x)."""
-    return _unary("sigmoid", x, lambda v: _nan_through(v, sigmoid_node(v)))
+    return unary("sigmoid", x, lambda v: _nan_through(v, sigmoid_node(v)))
 
 
 def _nan_through(x: UOp, value: UOp) -> UOp:
     return graph.where(graph.alu(Op.CMPEQ, x, x), value, x)
 
 
-def _two(name: str, x1: Any, x2: Any, build: Callable[[UOp, UOp], UOp]) -> Array:
-    operands = check(name, (x1, x2))
-    dtype = common_float(name, operands)
-    (a, b), _, device = unify(name, operands, dtype)
-    wide = accumulator(dtype)
-    return Array(graph.cast(build(graph.cast(a, wide), graph.cast(b, wide)), dtype), device)
-
-
 def _logaddexp(a: UOp, b: UOp) -> UOp:
     larger = graph.alu(Op.MAX, a, b)
-    apart = graph.alu(Op.NEG, magnitude(_sub(a, b)))
-    value = _add(larger, _log1p(graph.alu(Op.EXP, apart)))
-    return graph.where(graph.alu(Op.CMPEQ, a, b), _add(a, _c(_LN2, a)), value)
+    apart = graph.alu(Op.NEG, magnitude(sub(a, b)))
+    value = add(larger, log1p_node(graph.alu(Op.EXP, apart)))
+    return graph.where(graph.alu(Op.CMPEQ, a, b), add(a, num(LN2, a)), value)
 
 
 def logaddexp(x1: Any, x2: Any, /) -> Array:
     """log(e**x1 + e**x2)."""
-    return _two("logaddexp", x1, x2, _logaddexp)
+    return binary("logaddexp", x1, x2, _logaddexp)
 
 
 def _hypot(a: UOp, b: UOp) -> UOp:
@@ -263,13 +227,13 @@ def _hypot(a: UOp, b: UOp) -> UOp:
     a, b = magnitude(a), magnitude(b)
     larger, smaller = graph.alu(Op.MAX, a, b), graph.alu(Op.MIN, a, b)
     ratio = graph.alu(Op.DIV, smaller, larger)
-    value = _mul(larger, graph.alu(Op.SQRT, _add(_c(1, a), _mul(ratio, ratio))))
-    value = graph.where(graph.alu(Op.CMPEQ, smaller, _c(0, a)), larger, value)
-    inf = _c(math.inf, a)
+    value = mul(larger, graph.alu(Op.SQRT, add(num(1, a), mul(ratio, ratio))))
+    value = graph.where(graph.alu(Op.CMPEQ, smaller, num(0, a)), larger, value)
+    inf = num(math.inf, a)
     has_inf = graph.alu(Op.OR, graph.alu(Op.CMPEQ, a, inf), graph.alu(Op.CMPEQ, b, inf))
     return graph.where(has_inf, inf, value)
 
 
 def hypot(x1: Any, x2: Any, /) -> Array:
     """sqrt(x1**2 + x2**2) without overflow on the way."""
-    return _two("hypot", x1, x2, _hypot)
+    return binary("hypot", x1, x2, _hypot)

@@ -6,10 +6,9 @@ import math
 from typing import Any
 
 from loopwright import graph
-from loopwright.api.dtypes import operand
-from loopwright.api.elementwise import magnitude, sign_mask
+from loopwright.api.elementwise import magnitude
+from loopwright.api.steps import horner, num, unary, with_sign
 from loopwright.array import Array
-from loopwright.promotion import accumulator, float_dtype
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
@@ -80,68 +79,43 @@ _TAIL_F64 = (
 )
 
 
-def _c(value: float, like: UOp) -> UOp:
-    return graph.constant(value, like.dtype)
-
-
-def _horner(x: UOp, coefficients: tuple[float, ...]) -> UOp:
-    value = _c(coefficients[-1], x)
-    for c in coefficients[-2::-1]:
-        value = graph.alu(Op.ADD, graph.alu(Op.MUL, value, x), _c(c, x))
-    return value
-
-
 def _parts(x: UOp) -> tuple[UOp, UOp, UOp]:
     """erf(|x|) by the series (right for |x| <= 1), erfc(|x|) (right for |x| >= 1), |x| < 1."""
     single = x.dtype is dt.float32
     a = magnitude(x)
     square = graph.alu(Op.MUL, a, a)
-    inner = graph.alu(Op.MUL, a, _horner(square, _SMALL_F32 if single else _SMALL_F64))
-    two = _c(2, x)
+    inner = graph.alu(Op.MUL, a, horner(square, _SMALL_F32 if single else _SMALL_F64))
+    two = num(2, x)
     t = graph.alu(Op.DIV, graph.alu(Op.SUB, a, two), graph.alu(Op.ADD, a, two))
-    scaled = _horner(t, _TAIL_F32 if single else _TAIL_F64)
+    scaled = horner(t, _TAIL_F32 if single else _TAIL_F64)
     decay = graph.alu(Op.EXP, graph.alu(Op.NEG, square))
-    below = graph.alu(Op.ADD, _c(1, x), graph.alu(Op.MUL, two, a))
+    below = graph.alu(Op.ADD, num(1, x), graph.alu(Op.MUL, two, a))
     outer = graph.alu(Op.DIV, graph.alu(Op.MUL, decay, scaled), below)
     # beyond 30 nothing is left in either dtype; at infinity t is NaN
-    outer = graph.where(graph.alu(Op.CMPLT, _c(30, x), a), _c(0, x), outer)
-    return inner, outer, graph.alu(Op.CMPLT, a, _c(1, x))
-
-
-def _with_sign(value: UOp, x: UOp) -> UOp:
-    bits, rest, _ = sign_mask(value)
-    other, _, sign = sign_mask(x)
-    joined = graph.alu(Op.OR, graph.alu(Op.AND, bits, rest), graph.alu(Op.AND, other, sign))
-    return graph.bitcast(joined, x.dtype)
+    outer = graph.where(graph.alu(Op.CMPLT, num(30, x), a), num(0, x), outer)
+    return inner, outer, graph.alu(Op.CMPLT, a, num(1, x))
 
 
 def erf_node(x: UOp) -> UOp:
     """erf in float32 or float64."""
     inner, outer, is_small = _parts(x)
-    value = graph.where(is_small, inner, graph.alu(Op.SUB, _c(1, x), outer))
-    return _with_sign(value, x)
+    value = graph.where(is_small, inner, graph.alu(Op.SUB, num(1, x), outer))
+    return with_sign(value, x)
 
 
 def one_plus_erf_node(x: UOp) -> UOp:
     """1 + erf(x), keeping the small results of very negative x."""
     inner, outer, is_small = _parts(x)
-    one, two = _c(1, x), _c(2, x)
-    negative = graph.alu(Op.CMPLT, x, _c(0, x))
-    near = graph.alu(Op.ADD, one, _with_sign(inner, x))
+    one, two = num(1, x), num(2, x)
+    negative = graph.alu(Op.CMPLT, x, num(0, x))
+    near = graph.alu(Op.ADD, one, with_sign(inner, x))
     far = graph.where(negative, outer, graph.alu(Op.SUB, two, outer))
     return graph.where(is_small, near, far)
 
 
-def _unary(name: str, x: Any, build: Any) -> Array:
-    x = operand(name, x)
-    dtype = float_dtype(x.dtype)
-    node = graph.cast(graph.cast(x._uop, dtype), accumulator(dtype))
-    return Array(graph.cast(build(node), dtype), x.device)
-
-
 def erf(x: Any, /) -> Array:
     """The error function."""
-    return _unary("erf", x, erf_node)
+    return unary("erf", x, erf_node)
 
 
 def _cbrt(x: UOp) -> UOp:
@@ -151,10 +125,10 @@ def _cbrt(x: UOp) -> UOp:
     a = magnitude(x)
     mantissa, bias = (23, 127) if single else (52, 1023)
     lift = 24 if single else 54  # a multiple of 3, so its cube root is a power of two
-    tiny = graph.alu(Op.CMPLT, a, _c(2.0 ** (lift - bias), x))
-    huge = graph.alu(Op.CMPLT, _c(2.0 ** (bias - 3), x), a)  # the guess cubed may overflow
-    factor = graph.where(huge, _c(2.0**-lift, x), _c(1, x))
-    factor = graph.where(tiny, _c(2.0**lift, x), factor)
+    tiny = graph.alu(Op.CMPLT, a, num(2.0 ** (lift - bias), x))
+    huge = graph.alu(Op.CMPLT, num(2.0 ** (bias - 3), x), a)  # the guess cubed may overflow
+    factor = graph.where(huge, num(2.0**-lift, x), num(1, x))
+    factor = graph.where(tiny, num(2.0**lift, x), factor)
     scaled = graph.alu(Op.MUL, a, factor)
     third = graph.alu(Op.FLOORDIV, graph.bitcast(scaled, unsigned), graph.constant(3, unsigned))
     offset = int(((bias * 2 / 3) - 0.0450466) * 2**mantissa)
@@ -163,18 +137,23 @@ def _cbrt(x: UOp) -> UOp:
         cube = graph.alu(Op.MUL, graph.alu(Op.MUL, y, y), y)
         top = graph.alu(Op.SUB, scaled, cube)
         # y (s - y**3) / (2 y**3 + s), the divisor over 4 so that it cannot overflow
-        half, quarter = graph.alu(Op.MUL, cube, _c(0.5, x)), graph.alu(Op.MUL, scaled, _c(0.25, x))
+        half, quarter = (
+            graph.alu(Op.MUL, cube, num(0.5, x)),
+            graph.alu(Op.MUL, scaled, num(0.25, x)),
+        )
         share = graph.alu(Op.DIV, top, graph.alu(Op.ADD, half, quarter))
-        y = graph.alu(Op.ADD, y, graph.alu(Op.MUL, graph.alu(Op.MUL, y, _c(0.25, x)), share))
-    back = graph.where(huge, _c(2.0 ** (lift // 3), x), _c(1, x))
-    back = graph.where(tiny, _c(2.0 ** -(lift // 3), x), back)
+        y = graph.alu(Op.ADD, y, graph.alu(Op.MUL, graph.alu(Op.MUL, y, num(0.25, x)), share))
+    back = graph.where(huge, num(2.0 ** (lift // 3), x), num(1, x))
+    back = graph.where(tiny, num(2.0 ** -(lift // 3), x), back)
     y = graph.alu(Op.MUL, y, back)
     regular = graph.alu(
-        Op.AND, graph.alu(Op.CMPLT, _c(0, x), a), graph.alu(Op.CMPLT, a, _c(math.inf, x))
+        Op.AND,
+        graph.alu(Op.CMPLT, num(0, x), a),
+        graph.alu(Op.CMPLT, a, num(math.inf, x)),
     )
-    return graph.where(regular, _with_sign(y, x), x)
+    return graph.where(regular, with_sign(y, x), x)
 
 
 def cbrt(x: Any, /) -> Array:
     """The cube root."""
-    return _unary("cbrt", x, _cbrt)
+    return unary("cbrt", x, _cbrt)
