@@ -14,10 +14,10 @@ from loopwright_core.ir.ops import Op
 
 
 def _real_number(name: str, x: Any) -> Array:
-    x = operand(name, x)
-    if x.dtype.is_bool:
+    found = operand(name, x)
+    if found.dtype.is_bool:
         fail(DTypeError, f"{name} takes numbers, not bool", fix="convert with lw.astype")
-    return x
+    return found
 
 
 def conj(x: Any, /) -> Array:
