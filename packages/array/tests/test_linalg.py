@@ -9,7 +9,7 @@ import pytest
 from array_oracle import same
 
 import loopwright as lw
-from loopwright_core.errors import ShapeError
+from loopwright_core.errors import AxisError, DTypeError, ShapeError
 
 
 def _whole(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray[Any, Any]:
@@ -80,3 +80,53 @@ def test_errors_name_both_shapes() -> None:
         lw.matmul(lw.asarray(1.0), lw.zeros(3))
     with pytest.raises(ShapeError, match="vecdot"):
         lw.vecdot(lw.zeros(3), lw.zeros(4))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint32, np.float32, np.bool_])
+def test_outer(dtype: Any) -> None:
+    """All products of two vectors, empty ones too; other shapes are refused."""
+    x, y = _whole((3,), dtype), _whole((4,), dtype)
+    same(lw.linalg.outer(lw.asarray(x), y), np.linalg.outer(x, y))
+    assert lw.linalg.outer(lw.ones(0), lw.ones(2)).shape == (0, 2)
+    with pytest.raises(ShapeError, match="two vectors"):
+        lw.linalg.outer(lw.ones((2, 2)), lw.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "axis"),
+    [((3,), (3,), -1), ((5, 3), (3,), -1), ((3, 4), (3, 4), 0), ((2, 3, 1), (2, 3, 4), 1)],
+)
+def test_cross(a: tuple[int, ...], b: tuple[int, ...], axis: int) -> None:
+    """Vectors of three along any axis, the rest broadcast."""
+    x, y = _whole(a, np.int32), _whole(b, np.int32) + 1
+    same(lw.linalg.cross(lw.asarray(x), y, axis=axis), np.linalg.cross(x, y, axis=axis))
+
+
+def test_cross_of_nothing_and_of_what_does_not_fit() -> None:
+    """No vectors give none; pairs, other axes and bool are refused."""
+    assert lw.linalg.cross(lw.ones((0, 3)), lw.ones(3)).shape == (0, 3)
+    with pytest.raises(ShapeError, match="both must be 3"):
+        lw.linalg.cross(lw.ones(2), lw.ones(2))
+    with pytest.raises(AxisError):
+        lw.linalg.cross(lw.ones(3), lw.ones(3), axis=1)
+    with pytest.raises(DTypeError):
+        lw.linalg.cross(lw.ones(3, dtype=lw.bool), lw.ones(3, dtype=lw.bool))
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4), (4, 2), (2, 3, 4), (0, 3), (3, 0), (2, 0, 0)])
+@pytest.mark.parametrize("offset", [0, 1, -1, 2, -3, 9, -9])
+def test_diagonal_and_trace(shape: tuple[int, ...], offset: int) -> None:
+    """Diagonals beside the main one, of stacks and of nothing; the sum widens integers."""
+    x = _whole(shape, np.int16)
+    a = lw.asarray(x)
+    want = np.diagonal(x, offset, -2, -1)
+    same(lw.linalg.diagonal(a, offset=offset), want)
+    same(lw.linalg.trace(a, offset=offset), np.sum(want, axis=-1))
+    same(lw.linalg.trace(a, offset=offset, dtype=lw.float32), np.sum(want, -1, np.float32))
+
+
+def test_diagonal_of_a_vector_is_refused() -> None:
+    """Both functions need two axes."""
+    for f in (lw.linalg.diagonal, lw.linalg.trace):
+        with pytest.raises(ShapeError, match="needs two axes"):
+            f(lw.ones(3))

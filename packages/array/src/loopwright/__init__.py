@@ -12,6 +12,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from loopwright import linalg
 from loopwright.api.creation import (
     arange,
     asarray,
@@ -41,6 +42,7 @@ from loopwright.api.dtypes import (
     isdtype,
     result_type,
 )
+from loopwright.api.einsum import einsum
 from loopwright.api.elementwise import (
     abs,
     add,
@@ -142,6 +144,7 @@ from loopwright.api.searching import (
     argmin,
     argsort,
     count_nonzero,
+    isin,
     nonzero,
     searchsorted,
     sort,
@@ -273,6 +276,7 @@ __all__ = [
     "diff",
     "divide",
     "e",
+    "einsum",
     "empty",
     "empty_like",
     "equal",
@@ -308,12 +312,14 @@ __all__ = [
     "int64",
     "isdtype",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
     "kernels",
     "layer_norm",
     "less",
     "less_equal",
+    "linalg",
     "linspace",
     "log",
     "log1p",

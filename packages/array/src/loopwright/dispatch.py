@@ -34,7 +34,7 @@ _RENAMED = {
 _SAME = frozenset({
     *("all", "any", "argmax", "argmin", "astype", "broadcast_to", "clip", "concat"),
     *("count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "empty_like", "expand_dims"),
-    *("flip", "full_like", "imag", "matrix_transpose", "max", "mean", "min", "moveaxis"),
+    *("flip", "full_like", "imag", "isin", "matrix_transpose", "max", "mean", "min", "moveaxis"),
     *("ones_like", "pad", "prod", "real", "repeat", "reshape", "roll", "round", "squeeze"),
     *("stack", "std", "sum", "take", "take_along_axis", "tensordot", "tile", "tril", "triu"),
     *("unstack", "var", "where", "zeros_like"),
@@ -88,8 +88,10 @@ def call_function(
     import loopwright
 
     name = _RENAMED.get(function.__name__, function.__name__)
-    if function.__module__ != "numpy" or name not in (*_SAME, "transpose"):
+    if function.__module__ != "numpy" or name not in (*_SAME, "einsum", "transpose"):
         return function(*_computed(args), **{k: _computed(v) for k, v in settings.items()})
+    if name == "einsum":
+        return _einsum(args, settings)
     bound = _signature(function).bind(*args, **settings)
     if name == "transpose":
         x, axes = loopwright.asarray(bound.arguments["a"]), bound.arguments.get("axes")
@@ -111,6 +113,20 @@ def call_function(
             )
         named[mine] = value
     return ours(*placed, **named)
+
+
+def _einsum(args: Sequence[Any], settings: Mapping[str, Any]) -> Any:
+    """np.einsum has no signature to bind: any number of operands, and settings by name."""
+    import loopwright
+
+    wrong = [word for word in settings if word != "optimize"]
+    if wrong:
+        fail(
+            ArgumentTypeError,
+            f"np.einsum of a lazy array takes no {wrong[0]}=",
+            fix="leave it out; lw.astype and lw.where around it do the rest",
+        )
+    return loopwright.einsum(*args, **settings)
 
 
 @cache

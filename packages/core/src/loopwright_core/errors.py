@@ -30,6 +30,10 @@ class ArgumentTypeError(LoopwrightError, TypeError):
     """An argument of the wrong Python type."""
 
 
+class MissingFunctionError(LoopwrightError, AttributeError):
+    """A function that NumPy or the array API standard has and Loopwright has not."""
+
+
 class AxisError(LoopwrightError, np.exceptions.AxisError):
     """An axis the array does not have."""
 

@@ -1,4 +1,4 @@
-"""Products of matrices and vectors: reductions of a product, nothing more."""
+"""Products of matrices and vectors, and diagonals."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 
 from loopwright import graph
+from loopwright.api.arguments import integer
 from loopwright.api.axes import many_axes, one_axis
 from loopwright.api.dtypes import operand
+from loopwright.api.elementwise import multiply, subtract
+from loopwright.api.manipulation import expand_dims, moveaxis, stack, unstack
+from loopwright.api.statistical import sum as sum_
 from loopwright.array import Array
 from loopwright.promotion import accumulator, check, common, joint_device, joint_shape
 from loopwright_core.errors import ArgumentTypeError, ShapeError, fail
@@ -134,3 +138,58 @@ def matrix_transpose(x: Any, /) -> Array:
         fail(ShapeError, f"matrix_transpose of shape {x.shape}", fix="it needs two axes")
     n = x.ndim
     return Array(graph.permute(x._uop, (*range(n - 2), n - 1, n - 2)), x.device)
+
+
+def outer(x1: Any, x2: Any, /) -> Array:
+    """Every element of one vector times every element of another."""
+    a, b = [operand("outer", x) for x in check("outer", (x1, x2))]
+    if a.ndim != 1 or b.ndim != 1:
+        fail(
+            ShapeError,
+            f"outer of shapes {a.shape} and {b.shape}",
+            fix="it takes two vectors; lw.tensordot(a, b, axes=0) takes all shapes",
+        )
+    return multiply(expand_dims(a, axis=1), b)
+
+
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
+    """The cross product of vectors of three along an axis, the other axes broadcast."""
+    a, b = [operand("cross", x) for x in check("cross", (x1, x2))]
+    n_axes = min(a.ndim, b.ndim)
+    place = one_axis(axis, n_axes, "cross") - n_axes
+    if a.shape[place] != 3 or b.shape[place] != 3:
+        fail(
+            ShapeError,
+            f"cross: axis {axis} of shapes {a.shape} and {b.shape} is {a.shape[place]} and "
+            f"{b.shape[place]}",
+            fix="both must be 3",
+        )
+    a1, a2, a3 = unstack(a, axis=place)
+    b1, b2, b3 = unstack(b, axis=place)
+    terms = ((a2, b3, a3, b2), (a3, b1, a1, b3), (a1, b2, a2, b1))
+    parts = [subtract(multiply(p, q), multiply(r, s)) for p, q, r, s in terms]
+    return moveaxis(stack(parts), 0, place)
+
+
+def diagonal_node(node: UOp, offset: int) -> UOp:
+    """The diagonal of the last two axes as one last axis, `offset` places to the right."""
+    *outer_sizes, n_rows, n_columns = graph.shape(node)
+    row, column = max(-offset, 0), max(offset, 0)
+    n = max(min(n_rows - row, n_columns - column), 0)
+    line = graph.reshape(node, (*outer_sizes, n_rows * n_columns))
+    start = row * n_columns + column if n else 0
+    spans = [*[(0, size, 1) for size in outer_sizes], (start, n, n_columns + 1)]
+    return graph.shrink(line, spans)
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Array:
+    """The diagonal of the last two axes; offset > 0 above it, < 0 below it."""
+    x = operand("diagonal", x)
+    if x.ndim < 2:
+        fail(ShapeError, f"diagonal of shape {x.shape}", fix="it needs two axes")
+    return Array(diagonal_node(x._uop, integer(offset, "offset", "diagonal")), x.device)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
+    """The sum of a diagonal of the last two axes; integers widen to 64 bits as in lw.sum."""
+    return sum_(diagonal(x, offset=offset), axis=-1, dtype=dtype)

@@ -9,9 +9,11 @@ import numpy as np
 from loopwright import graph
 from loopwright.api.arguments import flag
 from loopwright.api.axes import one_axis, reduced_axes
-from loopwright.api.dtypes import operand
+from loopwright.api.dtypes import astype, operand
+from loopwright.api.elementwise import bitwise_invert, equal
 from loopwright.api.statistical import Axis, keep, refuse_nothing
 from loopwright.array import Array, from_host
+from loopwright.promotion import SMALL_FLOATS, check, common, joint_device
 from loopwright_core.errors import ArgumentError, OutOfBoundsError, ShapeError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
@@ -138,6 +140,32 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     left = "left" if side == "left" else "right"
     found = np.searchsorted(a.numpy(), b.numpy(), side=left, sorter=order)  # type: ignore[call-overload]  # side is checked
     return _host(b, np.asarray(found, np.int64))
+
+
+# Sets of so many elements are compared with one by one; larger ones are sorted on the host.
+_MAX_COMPARED = 64
+
+
+def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
+    """Whether each element of x1 is one of x2's; NaN is none. `invert`: whether it is not.
+
+    More than 64 elements of x2 evaluate on the host.
+    """
+    values = check("isin", (x1, x2))
+    invert = flag(invert, "invert", "isin")
+    device = joint_device("isin", values)
+    a, b = values
+    if isinstance(b, Array) and b.size > _MAX_COMPARED:
+        dtype = common("isin", values)
+        wide = dt.float32 if dtype in SMALL_FLOATS else dtype
+        left, right = [astype(v, wide).numpy() for v in values]
+        return from_host(np.asarray(np.isin(left, right, invert=invert)), device, False)
+    if isinstance(a, Array):
+        a = Array(graph.reshape(a._uop, (*a.shape, 1)), a.device)
+    if isinstance(b, Array):
+        b = Array(graph.reshape(b._uop, (b.size,)), b.device)
+    found = any(equal(a, b), axis=-1)
+    return bitwise_invert(found) if invert else found
 
 
 class UniqueAll(NamedTuple):
