@@ -97,6 +97,31 @@ def test_a_compilation_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "LOOPWRIGHT_CC" in str(caught.value)
 
 
+@pytest.mark.parametrize("cure", ["-fno-tree-forwprop", "-O0", "none"])
+def test_a_compiler_that_crashes(cure: str, tmp_path: Path) -> None:
+    """A compiler that fails itself is asked again with less to do; a refusal comes with the crash."""
+    found, log = compilers.find(), tmp_path / "log"
+    crash = 'echo "kernel.c:1: internal compiler error: in f" >&2; exit 1'
+    body = f'echo x >> "{log}"; for a in "$@"; do [ "$a" = "{cure}" ] && exec {found.argv[0]} "$@"'
+    cc = replace(found, argv=(str(script(tmp_path / "cc", f"{body}; done; {crash}")),))
+    text = "int f(void) { return 1; }\n"
+    if cure == "none":
+        with pytest.raises(CompileError, match="internal compiler error"):
+            compile_c(text, "k", cc)
+    else:
+        assert compile_c(text, "k", cc)[:4] == b"\x7fELF"
+    assert len(log.read_text().split()) == (2 if cure == "-fno-tree-forwprop" else 3)
+
+
+def test_an_error_is_not_tried_again(tmp_path: Path) -> None:
+    """Text that is no C is refused at once."""
+    log = tmp_path / "log"
+    cc = script(tmp_path / "cc", f'echo x >> "{log}"; echo "kernel.c:1: error: no" >&2; exit 1')
+    with pytest.raises(CompileError, match="error: no"):
+        compile_c("no C\n", "k", replace(compilers.find(), argv=(str(cc),)))
+    assert len(log.read_text().split()) == 1
+
+
 @pytest.mark.parametrize("wanted", ["0", "-1", "soon", "1.5"])
 def test_a_timeout_that_is_none(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """LOOPWRIGHT_COMPILE_TIMEOUT that is no number of seconds is refused by name."""

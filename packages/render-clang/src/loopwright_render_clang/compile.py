@@ -21,6 +21,12 @@ from loopwright_render_clang.render import memory_element, variable_type
 _TIMEOUT_S = 120
 
 
+# What GCC and Clang say when they fail themselves. GCC 12's pass that joins comparisons does, on
+# vectors twice as wide as the processor's.
+_CRASHES = ("internal compiler error", "PLEASE submit a bug report")
+_AFTER_A_CRASH = (("-fno-tree-forwprop",), ("-O0",))
+
+
 def entry_names(program: Program) -> tuple[str, ...]:
     """The functions a launch calls, one a phase; all have one signature."""
     return tuple([f"{name}_entry" for name in function_names(program)])
@@ -58,35 +64,52 @@ def compile_program(source: str, program: Program) -> bytes:
 
 
 def compile_c(text: str, name: str, compiler: Compiler, extra: tuple[str, ...] = ()) -> bytes:
-    """The shared object of any C text. Raises CompileError."""
+    """The shared object of any C text. Raises CompileError.
+
+    A compiler that crashes is asked again without the pass that is known to, then without passes.
+    """
     limit_s = timeout_s()
-    # Relative names in a folder of its own: whatever TMPDIR holds, the compiler never sees it.
-    command = [*compiler.argv, *compiler.flags, *extra, "-o", "kernel.so", "kernel.c", "-lm"]
-    try:
-        with tempfile.TemporaryDirectory(prefix="loopwright-", ignore_cleanup_errors=True) as made:
-            folder = Path(made)
-            (folder / "kernel.c").write_text(text, encoding="utf-8", newline="\n")
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                cwd=folder,
-                env=compilers.environment(),
-                timeout=limit_s,
-                check=False,
+    for less in ((), *_AFTER_A_CRASH):
+        # Relative names in a private folder: whatever TMPDIR holds, the compiler never sees it.
+        flags = (*compiler.flags, *extra, *less)
+        command = [*compiler.argv, *flags, "-o", "kernel.so", "kernel.c", "-lm"]
+        try:
+            binary, message = _run(command, text, limit_s)
+        except subprocess.TimeoutExpired:
+            binary, message = (
+                b"",
+                (
+                    f"it was not done after {limit_s} s. Set LOOPWRIGHT_COMPILE_TIMEOUT to more "
+                    "seconds, or LOOPWRIGHT_CC to another compiler."
+                ),
             )
-            if done.returncode == 0:
-                return (folder / "kernel.so").read_bytes()
-            message = done.stderr.decode(errors="replace").strip()
-            message = message or f"exit status {done.returncode}"
-    except subprocess.TimeoutExpired:
-        message = (
-            f"it was not done after {limit_s} s. Set LOOPWRIGHT_COMPILE_TIMEOUT to more seconds, "
-            "or LOOPWRIGHT_CC to another compiler."
-        )
-    except OSError as error:
-        message = str(error)
+        except OSError as error:
+            binary, message = b"", str(error)
+        if binary:
+            return binary
+        if not any(words in message for words in _CRASHES):
+            break
     _refuse(command, message, text, name)
+
+
+def _run(command: list[str], text: str, limit_s: int) -> tuple[bytes, str]:
+    """(the shared object, "") or (nothing, the compiler's message)."""
+    with tempfile.TemporaryDirectory(prefix="loopwright-", ignore_cleanup_errors=True) as made:
+        folder = Path(made)
+        (folder / "kernel.c").write_text(text, encoding="utf-8", newline="\n")
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            cwd=folder,
+            env=compilers.environment(),
+            timeout=limit_s,
+            check=False,
+        )
+        if done.returncode == 0:
+            return (folder / "kernel.so").read_bytes(), ""
+        message = done.stderr.decode(errors="replace").strip()
+        return b"", message or f"exit status {done.returncode}"
 
 
 def timeout_s() -> int:
