@@ -99,7 +99,7 @@ def test_a_compilation_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("cure", ["-fno-tree-forwprop", "-O0", "none"])
 def test_a_compiler_that_crashes(cure: str, tmp_path: Path) -> None:
-    """A compiler that fails itself is asked again with less to do; a refusal comes with the crash."""
+    """A compiler that fails itself is asked again with less to do; at last the crash is told."""
     found, log = compilers.find(), tmp_path / "log"
     crash = 'echo "kernel.c:1: internal compiler error: in f" >&2; exit 1'
     body = f'echo x >> "{log}"; for a in "$@"; do [ "$a" = "{cure}" ] && exec {found.argv[0]} "$@"'
