@@ -41,6 +41,14 @@ def lazy(values: np.ndarray[Any, Any] = VALUES) -> lw.Array:
         lambda x: np.pad(x, 1),
         lambda x: np.reshape(x, (3, 2)),
         lambda x: np.full_like(x, 3),
+        np.arctan,
+        np.sinh,
+        np.real,
+        np.conjugate,
+        lambda x: np.arctan2(VALUES, x),
+        lambda x: np.nextafter(x, np.float32(0)),
+        lambda x: np.isin(x, [2.5, 4.0], invert=True),
+        lambda x: np.einsum("ij,kj->ik", x, VALUES),
     ],
 )  # fmt: skip
 def test_dispatched(f: Callable[[Any], Any]) -> None:
