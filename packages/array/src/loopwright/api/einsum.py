@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from loopwright import graph
 from loopwright.api.linalg import diagonal_node
@@ -43,15 +43,12 @@ def einsum(subscripts: str, /, *operands: Any, optimize: bool | str = True) -> A
     inputs, output = parse(subscripts, [len(s) for s in shapes])
     extents = _extents(inputs, shapes)
     dtype = common("einsum", values)
-    n_labels = {label for labels in inputs for label in labels}
-    is_computed = len(inputs) > 1 or n_labels != set(output)
-    wide = accumulator(dtype) if is_computed else dtype  # a mere view is not rounded twice
     parts: list[Part] = []
     for value, labels in zip(values, inputs, strict=True):
         if isinstance(value, Array):
-            node = graph.cast(graph.cast(value._uop, dtype), wide)
+            node = graph.cast(value._uop, dtype)
         else:
-            node = graph.cast(graph.constant(value, dtype, "einsum"), wide)
+            node = graph.constant(value, dtype, "einsum")
         parts.append(_prepared(node, labels, extents))
     if len(parts) > 1:
         for i, part in enumerate(parts):
@@ -71,7 +68,7 @@ def _used(parts: Sequence[Part], output: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([x for _, labels in parts for x in labels] + list(output)))
 
 
-def _malformed(what: str, subscripts: str, fix: str) -> None:
+def _malformed(what: str, subscripts: str, fix: str) -> NoReturn:
     fail(ArgumentError, f"einsum {subscripts!r}: {what}", fix=fix)
 
 
@@ -173,7 +170,11 @@ def _prepared(node: UOp, labels: Labels, extents: dict[str, int]) -> Part:
 
 
 def _contract(parts: Sequence[Part], final: Sequence[str], extents: dict[str, int]) -> Part:
-    """The product of some operands, summed over all labels that the result has not."""
+    """The product of some operands, summed over all labels that the result has not.
+
+    It stays in the accumulator's dtype: only einsum's result is rounded. One operand whose axes
+    are only moved keeps its dtype.
+    """
     order = [*final, *[x for x in _used(parts, ()) if x not in final]]
     sizes = tuple([extents[x] for x in order])
     product: UOp | None = None
@@ -182,6 +183,8 @@ def _contract(parts: Sequence[Part], final: Sequence[str], extents: dict[str, in
         node = graph.permute(node, sorted(range(len(labels)), key=places.__getitem__))
         node = graph.reshape(node, tuple([extents[x] if x in labels else 1 for x in order]))
         node = graph.expand(node, sizes)
+        if len(parts) > 1 or len(order) > len(final):
+            node = graph.cast(node, accumulator(node.dtype))
         op = Op.AND if node.dtype.is_bool else Op.MUL
         product = node if product is None else graph.alu(op, product, node)
     assert product is not None

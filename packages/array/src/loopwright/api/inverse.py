@@ -89,7 +89,6 @@ def _pi(share: Fraction, like: UOp) -> tuple[UOp, UOp]:
 def _beside_one(a: UOp) -> tuple[UOp, UOp, UOp]:
     """For a in [1/2, 1]: s = sqrt((1 - a) / 2) as head + rest, and asin(s) - s.
 
-    Shapes: all of the operand's.
     Source: asin(a) = pi/2 - 2 asin(s), acos(a) = 2 asin(s), the half-angle formula.
     """
     z = mul(sub(num(1, a), a), num(0.5, a))
@@ -190,9 +189,8 @@ def _atan2(y: UOp, x: UOp) -> UOp:
     both = equal(smaller, num(math.inf, x))
     smaller = graph.where(both, one, smaller)
     larger = graph.where(graph.alu(Op.OR, both, equal(larger, zero)), one, larger)
-    shrink = graph.where(
-        less(num(float(np.finfo(x.dtype.numpy).max) / 4, x), larger), num(0.25, x), one
-    )
+    is_huge = less(num(float(np.finfo(x.dtype.numpy).max) / 4, x), larger)
+    shrink = graph.where(is_huge, num(0.25, x), one)
     angle, beyond = _octant(mul(smaller, shrink), mul(larger, shrink))
     # the angle from the positive x-axis: so many eighths of a turn, plus or minus the octant's
     eighths = graph.where(beyond, one, zero)
