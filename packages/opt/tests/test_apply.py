@@ -6,18 +6,20 @@ from dataclasses import replace
 
 import bodies
 import pytest
-from bodies import CPU, forbid_graph_walks
+from bodies import CPU, GPU, forbid_graph_walks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopwright_core.errors import OptError
+from loopwright_core.kernel.dims import Axis
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.outline import nest
 from loopwright_core.kernel.schedule import Opt, Stage, initial_schedule
 from loopwright_core.plugin.target import Target
 from loopwright_core.targets.cuda import cuda
+from loopwright_core.targets.metal import metal
 from loopwright_opt.apply import apply, apply_all
-from loopwright_opt.text import parse, show
+from loopwright_opt.text import AMOUNT_OPS, parse, show
 
 
 def done(kernel: Kernel, text: str) -> Kernel:
@@ -220,6 +222,36 @@ def test_axes_stay_a_mixed_radix(data: st.DataObject) -> None:
     assert replayed == kernel
 
 
+def splits(kernel: Kernel) -> list[Opt]:
+    """Every step of some amounts on every axis, and the first core."""
+    names, known = [a.name for a in kernel.schedule.axes], sorted(AMOUNT_OPS - {"TC"})
+    steps = [Opt(op, name, n) for op in known for name in names for n in (0, 2, 1024)]
+    return [*steps, Opt("TC", "", 0)]
+
+
+@pytest.mark.parametrize("target", [CPU, GPU, metal()], ids=["cpu", "gpu", "cores"])
+@pytest.mark.parametrize(
+    "kernel",
+    [bodies.matmul(8, 8, 8), bodies.add(1 << 20), bodies.row_sums(1, 3)],
+    ids=["product", "add", "one row"],
+)
+def test_no_two_axes_have_one_name(kernel: Kernel, target: Target) -> None:
+    """After any two legal steps, also on what one leaves of size 1, each axis has its name."""
+    made = [kernel]
+    for _ in range(2):
+        following: dict[tuple[Axis, ...], Kernel] = {}
+        for before in made:
+            for opt in splits(before):
+                try:
+                    after = apply(before, opt, target)
+                except OptError:
+                    continue
+                axes = after.schedule.axes
+                assert len({a.name for a in axes}) == len(axes), str(after.schedule)
+                following[axes] = after
+        made = list(following.values())
+
+
 def test_nothing_is_half_applied() -> None:
     """A starred step that fails on one of its axes raises and leaves the kernel alone."""
     kernel = done(bodies.softmax(), "VECTOR j.0 4")
@@ -233,6 +265,7 @@ def test_nothing_is_half_applied() -> None:
     [
         (bodies.add(), "STREAM i 4", "Li/4096(256) Li/1(1024) ui/1024(4)"),
         (bodies.add(), "VECTOR i 16 · STREAM i/16 2", "Li/2048(512) Li/16(64) vi/1(16) ui/1024(2)"),
+        (bodies.add(), "TILE i 1024 · STREAM i/1024 2", "Li/2048(512) Li/1(1024) ui/1024(2)"),
         (bodies.add(1000004), "STREAM i 4", "Li/1(250001) ui/250001(4)"),
         (bodies.row_sums(4, 1 << 20), "STREAM k 4", "Li/1(4) Rk/4096(256) Rk/1(1024) uk/1024(4)"),
         (bodies.matmul(), "SPLITK k 4", "Lk/256(4) Li/1(1024) Lj/1(1024) Rk/1(256)"),

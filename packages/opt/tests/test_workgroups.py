@@ -53,6 +53,8 @@ def nest(kernel: Kernel, text: str) -> str:
         (bodies.row_sums(32, 256), "GROUP k 8 · UNROLL k 4", "gi/1(32) Gk/4(2) Rk/8(32) rk/1(4)"),
         (bodies.row_sums(32, 256), "GROUP k 8 · UNROLL k 0", "gi/1(32) Rk/8(32) rk/1(8)"),
         (bodies.row_sums(32, 16), "GROUP k 0", "gi/1(32) Gk/1(16) Rk/16(1)"),
+        (bodies.row_sums(32, 16), "GROUP k 0 · GROUP k/16 0", "gi/1(32) Gk/16(1) Gk/1(16)"),
+        (bodies.row_sums(1, 16), "LOCAL i 0", "li/1(1) Rk/1(16)"),
         (bodies.row_sums(N, 16), "GROUP k 4", "gi/1(n) Gk/1(4) Rk/4(4)"),
     ],
 )

@@ -11,7 +11,7 @@ from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.plugin.target import Target
 from loopwright_opt import stage_opts, tensor_core, workgroup_opts
-from loopwright_opt.axes import is_outermost, refuse, resolve, spread
+from loopwright_opt.axes import is_whole, refuse, resolve, spread
 from loopwright_opt.legality import loops, parts, splits, streams
 from loopwright_opt.legality.whole import check
 
@@ -57,7 +57,7 @@ def _expand(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
         loops.not_along_a_scan(kernel, opt, axis)
     kind = AxisKind[opt.op]
     schedule = kernel.schedule
-    if not amount or _is_whole(schedule, axis, amount):
+    if not amount or is_whole(schedule, axis, amount):
         return schedule.with_axes((*_without(schedule, axis), _as(axis, size, kind)))
     splits.split_divides(kernel, opt, axis, size, amount)
     outer, inner = _split(axis, size, amount, kind)
@@ -67,7 +67,7 @@ def _expand(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
 def _tile(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     """TILE: a loop over tiles and the loop in a tile, side by side."""
     axis, size, amount = _cut(kernel, opt)
-    if _is_whole(kernel.schedule, axis, amount):
+    if is_whole(kernel.schedule, axis, amount):
         return kernel.schedule
     splits.split_divides(kernel, opt, axis, size, amount)
     return _exchange(kernel.schedule, axis, _split(axis, size, amount, axis.kind))
@@ -106,7 +106,8 @@ def _stream(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     inner = _as(axis, page, axis.kind)
     pages = Axis(axis.dim, axis.stride * page, amount, AxisKind.UPCAST)
     groups = Axis(axis.dim, axis.stride * page * amount, size // page // amount, axis.kind)
-    walk = (groups, inner) if groups.size != 1 else (inner,)
+    # A page of one step is its group's copies alone: a loop over it would have their name.
+    walk = tuple([a for a, n in ((groups, groups.size), (inner, page)) if n != 1])
     return kernel.schedule.with_axes((*_exchange(kernel.schedule, axis, walk).axes, pages))
 
 
@@ -175,13 +176,6 @@ def _as(axis: Axis, size: Extent, kind: AxisKind) -> Axis:
 
 def _without(schedule: Schedule, axis: Axis) -> tuple[Axis, ...]:
     return tuple([a for a in schedule.axes if a is not axis])
-
-
-def _is_whole(schedule: Schedule, axis: Axis, amount: int) -> bool:
-    """Whether a piece is the whole inner axis: an outer part of size 1 would have the name of
-    the axis that follows it. The outermost axis keeps one, so that one text serves all sizes,
-    unless its own size is 1 already."""
-    return axis.size == amount and (amount == 1 or not is_outermost(schedule, axis))
 
 
 def _exchange(schedule: Schedule, axis: Axis, parts: tuple[Axis, ...]) -> Schedule:

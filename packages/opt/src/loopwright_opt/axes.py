@@ -61,6 +61,13 @@ def is_outermost(schedule: Schedule, axis: Axis) -> bool:
     return all(a.stride <= axis.stride for a in schedule.axes if a.dim == axis.dim)
 
 
+def is_whole(schedule: Schedule, axis: Axis, amount: int) -> bool:
+    """Whether a piece is the whole inner axis: an outer part of size 1 would have the name of
+    the axis that follows it. The outermost axis keeps one, so that one text serves all sizes,
+    unless its own size is 1 already: the two parts would have one name."""
+    return axis.size == amount and (amount == 1 or not is_outermost(schedule, axis))
+
+
 def named(schedule: Schedule, name: str) -> Axis | None:
     """The axis of a full name, `j/64`."""
     dim, _, stride = name.partition("/")

@@ -8,7 +8,7 @@ from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.plugin.target import Target
-from loopwright_opt.axes import is_outermost, resolve
+from loopwright_opt.axes import is_whole, resolve
 from loopwright_opt.legality import loops, parts, splits, workgroups
 
 _FRONT = (AxisKind.GLOBAL, AxisKind.LOCAL)
@@ -60,8 +60,8 @@ def no_locals(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
 def _inner(
     schedule: Schedule, axis: Axis, size: int, amount: int, kind: AxisKind
 ) -> tuple[Axis | None, Axis]:
-    """What is left of the axis (nothing, where an inner one is used up) and its part on threads."""
-    if amount == size and not is_outermost(schedule, axis):
+    """What is left of the axis (nothing, where it is used up) and its part on threads."""
+    if is_whole(schedule, axis, amount):
         return None, replace(axis, kind=kind)
     outer = Axis(axis.dim, axis.stride * amount, -(-size // amount), axis.kind)
     return outer, Axis(axis.dim, axis.stride, amount, kind)
