@@ -7,14 +7,16 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from loopwright_core.errors import ArgumentError, fail
+from loopwright_core.errors import ArgumentError, LoopwrightError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
 
@@ -66,10 +68,8 @@ def parse_argument(text: str) -> Argument:
 
 
 def load_function(text: str) -> Callable[..., Any]:
-    """The function that FILE.py:FUNC names. Raises ArgumentError; the file's own errors pass."""
-    file, _, name = text.rpartition(":")
-    if not file or not name.isidentifier():
-        fail(ArgumentError, f"{text!r} is not FILE.py:FUNC", fix="write examples/matmul.py:f")
+    """The function that FILE.py:FUNC names. Raises ArgumentError, for the file's own errors too."""
+    file, name = _parts(text)
     path = Path(file)
     if not path.is_file():
         fail(ArgumentError, f"there is no file {file}", fix="give the path of a Python file")
@@ -79,9 +79,11 @@ def load_function(text: str) -> Callable[..., Any]:
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.parent.resolve()))
     try:
-        spec.loader.exec_module(module)
+        with located(text):
+            spec.loader.exec_module(module)
     except SyntaxError as error:
-        fail(ArgumentError, f"{file}:{error.lineno}: {error.msg}", fix="correct the file")
+        where = f"{error.filename or file}:{error.lineno}"
+        fail(ArgumentError, f"{where}: {error.msg}", fix="correct the file")
     finally:
         sys.path.pop(0)
     found = getattr(module, name, None)
@@ -93,6 +95,52 @@ def load_function(text: str) -> Callable[..., Any]:
             fix="it has " + (", ".join(functions) or "none"),
         )
     return found  # type: ignore[no-any-return]
+
+
+@contextmanager
+def located(text: str) -> Iterator[None]:
+    """Where the code of FILE.py:FUNC fails inside the block, say in which line of its file.
+
+    Raises ArgumentError for what the user's own code raises. Our refusals gain a note, and what
+    fails inside Loopwright passes as it is: the traceback is wanted then.
+    """
+    try:
+        yield
+    except LoopwrightError as error:
+        for place in _places(text, error)[-1:]:
+            error.add_note(f"in {place}")
+        raise
+    except (SyntaxError, MemoryError):
+        raise
+    except Exception as error:
+        places = _places(text, error)
+        if not places or _is_ours(error):
+            raise
+        said = "".join(traceback.format_exception_only(error)).strip()
+        raise ArgumentError(f"{places[-1]}: {said}. Correct the file.") from error
+
+
+def _places(text: str, error: Exception) -> list[str]:
+    """The lines of the named file that the error passed through, outermost first."""
+    file = _parts(text)[0]
+    path = Path(file).resolve()
+    frames = traceback.extract_tb(error.__traceback__)
+    return [f"{file}:{f.lineno}" for f in frames if Path(f.filename).resolve() == path]
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether the innermost frame of the error runs code of one of Loopwright's packages."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return package == "loopwright" or package.startswith("loopwright_")
+
+
+def _parts(text: str) -> tuple[str, str]:
+    """The file and the function's name. Raises ArgumentError."""
+    file, _, name = text.rpartition(":")
+    if not file or not name.isidentifier():
+        fail(ArgumentError, f"{text!r} is not FILE.py:FUNC", fix="write examples/matmul.py:f")
+    return file, name
 
 
 def parse_arguments(function: Callable[..., Any], texts: Sequence[str]) -> list[Argument]:

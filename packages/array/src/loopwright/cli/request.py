@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from loopwright.array import Array
-from loopwright.cli.arguments import Argument, load_function, parse_arguments, parse_opts
+from loopwright.cli.arguments import Argument, load_function, located, parse_arguments, parse_opts
 from loopwright.devices import default_device
 from loopwright.memory import empty_buffer
 from loopwright.options import options
@@ -50,7 +50,8 @@ class Request:
 
     def results(self, given: Sequence[Array]) -> list[Array]:
         """What the function gives, as a list. Raises ArgumentError for other than arrays."""
-        result = self.call(given)
+        with located(self.text):
+            result = self.call(given)
         results = list(result) if isinstance(result, (tuple, list)) else [result]
         for r in results:
             if not isinstance(r, Array):
