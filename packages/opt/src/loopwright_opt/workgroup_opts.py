@@ -16,12 +16,7 @@ _FRONT = (AxisKind.GLOBAL, AxisKind.LOCAL)
 
 def local(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     """LOCAL: the inner part of an output axis runs on a workgroup's threads."""
-    axis = resolve(kernel, opt, opt.axis)
-    workgroups.has_workgroups(kernel, opt, target)
-    workgroups.locals_are_allowed(kernel, opt)
-    size = splits.axis_is_fixed(kernel, opt, axis)
-    amount = splits.amount_is_real(kernel, opt, axis) or size
-    splits.kind_fits(kernel, opt, axis)
+    axis, size, amount = _wanted(kernel, opt, target)
     parts.parts_are_whole(kernel, opt, axis)
     loops.not_along_a_scan(kernel, opt, axis)
     splits.split_divides(kernel, opt, axis, size, amount)
@@ -32,12 +27,7 @@ def local(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
 
 def group(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     """GROUP, GROUPTOP: the inner (outer) part of a reduce axis is split over a workgroup."""
-    axis = resolve(kernel, opt, opt.axis)
-    workgroups.has_workgroups(kernel, opt, target)
-    workgroups.locals_are_allowed(kernel, opt)
-    size = splits.axis_is_fixed(kernel, opt, axis)
-    amount = splits.amount_is_real(kernel, opt, axis) or size
-    splits.kind_fits(kernel, opt, axis)
+    axis, size, amount = _wanted(kernel, opt, target)
     workgroups.group_is_not_nested(kernel, opt, axis)
     if opt.op == "GROUPTOP" and amount < size:
         piece = -(-size // amount)
@@ -55,6 +45,17 @@ def no_locals(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     workgroups.has_workgroups(kernel, opt, target)
     workgroups.no_threads_yet(kernel, opt)
     return replace(kernel.schedule, no_locals=True)
+
+
+def _wanted(kernel: Kernel, opt: Opt, target: Target) -> tuple[Axis, int, int]:
+    """The axis to split over threads, its size and how many of its steps they take."""
+    axis = resolve(kernel, opt, opt.axis)
+    workgroups.has_workgroups(kernel, opt, target)
+    workgroups.locals_are_allowed(kernel, opt)
+    size = splits.axis_is_fixed(kernel, opt, axis)
+    amount = splits.amount_is_real(kernel, opt, axis) or size
+    splits.kind_fits(kernel, opt, axis)
+    return axis, size, amount
 
 
 def _inner(
