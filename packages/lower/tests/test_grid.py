@@ -297,6 +297,21 @@ def test_values_across_threads() -> None:
     assert count(program, Op.BARRIER) == 1
 
 
+def test_shared_values_of_a_narrower_nest() -> None:
+    """A store with fewer workgroups than another: those that leave it out, too, write the shared
+    values that their threads read."""
+    x, y = asts.buffer(0, 6, 8, 3), asts.buffer(1, 40)
+    centred = asts.op(Op.SUB, x, asts.keep(x, "add", 0))
+    ast = asts.sink(
+        (asts.buffer(2, 40), asts.op(Op.NEG, y)),
+        (asts.buffer(3, 6, 8), asts.reduce(centred, "max", 2)),
+    )
+    schedule = cut(scheduled(ast).schedule, ("m/1", 0, LOCAL), ("i/1", 0, LOCAL))
+    program = agree(ast, order(schedule, "i/1", "m/1"))
+    assert program.phases[0].global_size[0].arg == 40
+    assert count(program, Op.BARRIER) == 1
+
+
 def test_group_apart_from_its_reduce() -> None:
     """A GROUP axis outside loops of other dims is refused."""
     ast = row_sum_shifted(6, 20)

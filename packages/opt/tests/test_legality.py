@@ -199,6 +199,11 @@ ILLEGAL_WITH_WORKGROUPS: dict[str, tuple[Kernel, str, str]] = {
         "SWAP i j",
         "a running value would be read at other ids, along j/1",
     ),
+    "parts beyond the grid": (
+        bodies.matmul(1 << 31, 1 << 16, 1 << 20),
+        "SPLITK k 1048576",
+        "workgroups are more than the target's",
+    ),
     "tile of part of the grid": (
         bodies.rows_and_all(),
         "TILE i 2 · UPCAST i 0 · STAGE C @i/2",

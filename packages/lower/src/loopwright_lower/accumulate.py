@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import product
 from typing import Protocol
 
@@ -46,7 +46,7 @@ class Accumulators:
         self.sinks: dict[Statement, Statement] = {}  # reduce -> the STORE it is sunk into
         # Called after a leaf's values: kept values are written then.
         # A grid's: who stores for ids that do the same, and how groups of threads join.
-        self.is_first: Callable[[Statement], UOp] = _everyone
+        self.is_first: Callable[[Statement, bool], UOp] = _everyone
         self.groups: Joins | None = None
         # Arrays that other threads read, by the depth their loops stand at.
         self.shared_depths: dict[Statement, int] = {}
@@ -273,13 +273,16 @@ class Accumulators:
                 value = finals[self.values.free_key(statement.free, offsets)]
                 write(offsets, merge.merge(self.builder, read(offsets), value))
 
-        with self.once(statement, statement in self.shared_depths):
+        # Every workgroup reads its own array, also those that then store no result.
+        shared = statement in self.shared_depths
+        with self.once(statement, among_groups=False) if shared else nullcontext():
             self.either(first, store_first, store_later)
 
     @contextmanager
-    def once(self, statement: Statement, runs_apart: bool = True) -> Iterator[None]:
-        """A block for one of the threads that do the same: where it stores what others see."""
-        condition = self.is_first(statement) if runs_apart else TRUE
+    def once(self, statement: Statement, among_groups: bool = True) -> Iterator[None]:
+        """A block for one of the threads that do the same, in the launch or (not `among_groups`)
+        in each workgroup: where it stores what others see."""
+        condition = self.is_first(statement, among_groups)
         if condition is not TRUE:
             self.builder.open_if(self.indices.emit(condition))
         yield
@@ -348,7 +351,7 @@ def is_grouped(statement: Statement) -> bool:
     )
 
 
-def _everyone(statement: Statement) -> UOp:
+def _everyone(statement: Statement, among_groups: bool) -> UOp:
     """No two ids do the same."""
     return TRUE
 

@@ -119,9 +119,10 @@ class Grid:
             return found.value, integer.lt(found.value, size)
         return integer.minimum(found.value, integer.sub(size, 1)), TRUE
 
-    def is_first(self, statement: Statement) -> UOp:
-        """The condition under which a store happens: once among the ids that do the same."""
-        runs = self.is_first_group(statement.path)
+    def is_first(self, statement: Statement, among_groups: bool) -> UOp:
+        """The condition under which a store happens: once among the ids that do the same, of the
+        launch or of each workgroup."""
+        runs = self.is_first_group(statement.path) if among_groups else TRUE
         for name, part in self.core_parts.items():
             if name not in statement.dims:
                 runs = integer.and_(runs, integer.eq(part, 0))

@@ -42,7 +42,8 @@ def _check_held(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) ->
 
 def _check_workgroup(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
     """The rules about threads that any step may break."""
-    if opt.op == "TILE":  # the last piece of an axis may be longer than what is left
+    # The last piece of an axis may be longer than what is left; parts are workgroups of their own.
+    if opt.op in ("TILE", "SPLITK"):
         workgroups.grid_has_room(kernel, opt, schedule, target)
     if not [a for a in schedule.axes if a.kind in workgroups.THREADS or a.kind is AxisKind.TENSOR]:
         if opt.op in ("ORDER", "SWAP", "TILE"):  # TILE makes an axis of size 1 one of several steps
