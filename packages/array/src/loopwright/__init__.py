@@ -207,6 +207,8 @@ class _Namespace(ModuleType):
 
 
 def __getattr__(name: str) -> Any:
+    if name == "random":
+        return importlib.import_module("loopwright.random")
     home = _LAZY_FROM.get(name)
     if home is not None:
         found = getattr(importlib.import_module(f"loopwright.{home}"), name)
@@ -360,6 +362,7 @@ __all__ = [
     "positive",
     "pow",
     "prod",
+    "random",
     "real",
     "reciprocal",
     "relu",
