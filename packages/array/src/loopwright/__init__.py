@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from loopwright import linalg
+from loopwright.api.counting import bincount, histogram, scatter_add
 from loopwright.api.creation import (
     arange,
     asarray,
@@ -251,6 +252,7 @@ __all__ = [
     "atanh",
     "avg_pool",
     "bfloat16",
+    "bincount",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",
@@ -304,6 +306,7 @@ __all__ = [
     "gelu",
     "greater",
     "greater_equal",
+    "histogram",
     "hypot",
     "iinfo",
     "imag",
@@ -372,6 +375,7 @@ __all__ = [
     "result_type",
     "roll",
     "round",
+    "scatter_add",
     "searchsorted",
     "sigmoid",
     "sign",

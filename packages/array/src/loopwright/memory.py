@@ -14,7 +14,7 @@ import numpy as np
 from loopwright_core.errors import DTypeError, LoopwrightError, fail
 from loopwright_core.ir.dtype import DType, from_numpy
 from loopwright_core.ir.ops import Op
-from loopwright_core.ir.uop import Buffer, UOp
+from loopwright_core.ir.uop import Buffer, UOp, toposort
 from loopwright_core.plugin.device import Device
 from loopwright_core.plugin.loader import registry
 
@@ -121,6 +121,11 @@ def storage(node: UOp) -> Storage:
 def has_storage(node: UOp) -> bool:
     """Whether memory is behind a BUFFER."""
     return node.arg.slot in _storages
+
+
+def is_known(node: UOp) -> bool:
+    """Whether all that a value is computed from is in memory, as it is not in a traced function."""
+    return all(has_storage(leaf) for leaf in toposort([node]) if leaf.op is Op.BUFFER)
 
 
 def view_as(node: UOp, shape: Sequence[int]) -> UOp:

@@ -33,7 +33,7 @@ from loopwright.api.threefry import (
     wide_word,
 )
 from loopwright.array import Array, as_device, from_host
-from loopwright.memory import has_storage, to_numpy
+from loopwright.memory import is_known, to_numpy
 from loopwright.promotion import accumulator, as_dtype, is_weak, joint_device
 from loopwright_core.errors import ArgumentError, DTypeError, ShapeError, fail
 from loopwright_core.ir import dtype as dt
@@ -87,10 +87,10 @@ def _derived(key: Array, pair: Words) -> tuple[Array, ...]:
     """
     n = graph.shape(pair[0])[0]
     node = graph.concat([graph.reshape(w, (n, 1)) for w in pair], 1)
-    leaves = [leaf for leaf in toposort([node]) if leaf.op is Op.BUFFER]
-    if not all(has_storage(leaf) for leaf in leaves):
+    if not is_known(node):
         return tuple([Array(node, key.device)[i] for i in range(n)])
-    values = eval_tensor(node, {leaf.arg.slot: to_numpy(leaf) for leaf in leaves})
+    buffers = [leaf for leaf in toposort([node]) if leaf.op is Op.BUFFER]
+    values = eval_tensor(node, {leaf.arg.slot: to_numpy(leaf) for leaf in buffers})
     return tuple([from_host(np.array(row), key.device, False) for row in values])
 
 
