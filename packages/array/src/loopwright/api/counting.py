@@ -47,7 +47,7 @@ def scatter_add(x: Any, indices: Any, values: Any, /, *, axis: int = 0) -> Array
         fail(ShapeError, f"values of shape {new.shape} do not broadcast to {sizes}", where=where)
     n_added = math.prod(index.shape)
     if 0 in x.shape or not n_added:
-        return x
+        return Array(x._uop, device)
     lined = (*before, n_added, *after)
     wide = accumulator(x.dtype)
     added = graph.reshape(graph.expand(graph.cast(new._uop, x.dtype), sizes), lined)
