@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import pairwise
 from typing import Any
 
@@ -72,6 +73,38 @@ def test_as_numpy(
     values = [_whole(shape) for shape in shapes]
     got = lw.einsum(subscripts, *[lw.asarray(v) for v in values], optimize=optimize)
     same(got, np.einsum(subscripts, *values))
+
+
+def drawn(seed: int) -> tuple[str, list[np.ndarray[Any, Any]]]:
+    """Subscripts of one to six operands of up to five axes, and whole numbers for them."""
+    rng = random.Random(f"einsum {seed}")
+    letters = rng.sample("abcdefghijXY", rng.randint(1, 7))
+    extents = {x: rng.choice([1, 2, 2, 3, 4]) for x in letters}
+    terms = [
+        [rng.choice(letters) for _ in range(rng.randint(0, min(5, len(letters) + 1)))]
+        for _ in range(rng.randint(1, 6))
+    ]
+    used = sorted({x for term in terms for x in term})
+    output = rng.sample(used, rng.randint(0, min(len(used), 4)))
+    hidden: list[tuple[int, ...]] = [()] * len(terms)
+    dots = [""] * len(terms)
+    if rng.random() < 0.3:
+        hidden = [rng.choice([(), (2,), (1,), (3, 2), (3, 1)]) for _ in terms]
+        dots = ["..."] * len(terms)
+    shapes = [(*h, *[extents[x] for x in t]) for h, t in zip(hidden, terms, strict=True)]
+    text = ",".join(d + "".join(t) for d, t in zip(dots, terms, strict=True))
+    return f"{text}->{dots[0]}{''.join(output)}", [_whole(shape) for shape in shapes]
+
+
+@pytest.mark.parametrize("seed", range(70))
+def test_drawn_expressions(seed: int) -> None:
+    """Products of many operands, outer ones, diagonals, sums of what occurs once, ellipses."""
+    subscripts, values = drawn(seed)
+    got = lw.einsum(subscripts, *values)
+    want = np.einsum(subscripts, *values, optimize=True)
+    same(got, want)
+    if seed % 7 == 0:
+        np.testing.assert_array_equal(got.numpy(), want)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.float16, np.float32, np.bool_])

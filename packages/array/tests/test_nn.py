@@ -10,7 +10,7 @@ import pytest
 from array_oracle import oracle, same
 
 import loopwright as lw
-from loopwright_core.errors import ShapeError
+from loopwright_core.errors import LoopwrightError, ShapeError
 
 X = np.random.default_rng(3).normal(size=(2, 3, 4)).astype(np.float32)
 
@@ -125,6 +125,42 @@ def test_conv_errors() -> None:
         lw.conv(lw.zeros((3, 5)), lw.zeros((4, 3)))
     with pytest.raises(ShapeError, match="does not fit"):
         lw.conv(lw.zeros((1, 1, 2)), lw.zeros((1, 1, 3)))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"groups": 1.5},
+        {"groups": "a"},
+        {"stride": 0},
+        {"stride": "a"},
+        {"padding": None},
+        {"padding": 1.5},
+        {"padding": (1, 2, 3)},
+        {"padding": ((1, 2, 3), (1, 2))},
+        {"padding": "same"},
+        {"padding": -1},
+        {"dilation": 0},
+        {"layout": 3},
+        {"layout": "NCW"},
+        {"layout": "NHCW"},
+    ],
+    ids=str,
+)
+def test_wrong_settings(settings: Any) -> None:
+    """What is no setting of a convolution is refused where it is given, by name."""
+    with pytest.raises(LoopwrightError, match=next(iter(settings))):
+        lw.conv(lw.zeros((1, 2, 5, 5)), lw.zeros((2, 2, 3, 3)), **settings)
+
+
+def test_pools_refuse() -> None:
+    """Kernels and flags that are none."""
+    x = lw.zeros((1, 2, 5, 5))
+    for settings in ({"kernel": 0}, {"kernel": 2, "ceil_mode": "yes"}, {"kernel": (2, 2, 2)}):
+        with pytest.raises(LoopwrightError, match=r"kernel|ceil_mode"):
+            lw.max_pool(x, **settings)
+    with pytest.raises(LoopwrightError, match="count_include_pad"):
+        lw.avg_pool(x, 2, count_include_pad=None)  # type: ignore[arg-type]
 
 
 def test_pools() -> None:

@@ -224,8 +224,9 @@ def bernoulli(key: Any, shape: Any = (), p: Any = 0.5) -> Array:
     words, sizes, device = _draw("bernoulli", key, shape)
     if not is_weak(p):
         chance = operand("bernoulli", p)
-        drawn = uniform(key, sizes, _float(chance.dtype, "bernoulli"))
-        return less(drawn, broadcast_to(chance, sizes))
+        if not chance.dtype.is_float:
+            fail(DTypeError, f"probabilities are floats, not {chance.dtype}", where="bernoulli")
+        return less(uniform(key, sizes, chance.dtype), broadcast_to(chance, sizes))
     if not 0 <= p <= 1:
         fail(ArgumentError, f"p={p} is no probability", where="bernoulli", fix="0 to 1")
     found = draws.happens(p, words)

@@ -14,7 +14,7 @@ from loopwright.api.dtypes import astype, operand
 from loopwright.api.indexing import checked_index
 from loopwright.array import Array, from_host
 from loopwright.memory import is_known
-from loopwright.promotion import SMALL_FLOATS, accumulator, joint_device
+from loopwright.promotion import SMALL_FLOATS, accumulator, is_weak, joint_device
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
@@ -35,7 +35,11 @@ def scatter_add(x: Any, indices: Any, values: Any, /, *, axis: int = 0) -> Array
     outside is dropped.
     """
     where = "scatter_add"
-    x, new = operand(where, x), operand(where, values)
+    x = operand(where, x)
+    if is_weak(values):
+        new = Array(graph.constant(values, x.dtype, where), x.device)
+    else:
+        new = operand(where, values)
     place = one_axis(axis, x.ndim, where)
     index = checked_index(indices, x.shape[place], place)
     if index.dtype.is_bool:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any, NamedTuple
 
 from loopwright import graph
-from loopwright.api.arguments import integer, number
+from loopwright.api.arguments import flag, integer, number
 from loopwright.api.axes import many_axes, one_axis
 from loopwright.api.dtypes import operand
 from loopwright.api.elementwise import add, maximum
@@ -161,18 +160,30 @@ def one_hot(indices: Any, n: int, *, axis: int = -1, dtype: Any = dt.float32) ->
     return Array(graph.cast(same, as_dtype(dtype, "one_hot")), x.device)
 
 
-def _pairs(padding: Any, n: int) -> list[tuple[int, int]]:
+def _pairs(padding: Any, n: int, where: str) -> list[tuple[int, int]]:
     """A number, one per axis, or a (before, after) per axis."""
+    fix = f"give {n} numbers or pairs, or one number"
     values = padding if isinstance(padding, (tuple, list)) else (padding,) * n
     if len(values) != n:
-        fail(ArgumentError, f"padding={padding}", fix=f"give {n} numbers or pairs, or one number")
+        fail(ArgumentError, f"padding={padding}", where=where, fix=fix)
     out = []
     for value in values:
-        lo, hi = value if isinstance(value, (tuple, list)) else (value, value)
-        out.append((operator.index(lo), operator.index(hi)))
+        ends = value if isinstance(value, (tuple, list)) else (value, value)
+        if len(ends) != 2:
+            fail(ArgumentError, f"padding={padding}", where=where, fix=fix)
+        out.append((integer(ends[0], "padding", where), integer(ends[1], "padding", where)))
     if any(lo < 0 or hi < 0 for lo, hi in out):
-        fail(ArgumentError, f"padding={padding} is negative", fix="slice the array instead")
+        fail(
+            ArgumentError,
+            f"padding={padding} is negative",
+            where=where,
+            fix="slice the array instead",
+        )
     return out
+
+
+# NCHW and NHWC stand for their kind with any number of spatial axes.
+_LAYOUTS = {"NCW": 3, "NWC": 3, "NCHW": 0, "NHWC": 0, "NCDHW": 5, "NDHWC": 5}
 
 
 def _channels_first(name: str, x: Array, layout: str) -> UOp:
@@ -183,8 +194,10 @@ def _channels_first(name: str, x: Array, layout: str) -> UOp:
             f"{name} takes a batch, channels and 1 to 3 spatial axes, got shape {x.shape}",
             fix="lw.expand_dims adds a batch axis",
         )
-    if layout not in ("NCHW", "NCW", "NCDHW", "NHWC", "NWC", "NDHWC"):
-        fail(ArgumentError, f"layout={layout!r}", where=name, fix="use 'NCHW' or 'NHWC'")
+    n_axes = _LAYOUTS.get(layout, -1) if isinstance(layout, str) else -1
+    if n_axes not in (0, x.ndim):
+        what = f"layout={layout!r} for {x.ndim} axes"
+        fail(ArgumentError, what, where=name, fix="use 'NCHW' or 'NHWC'")
     if layout.startswith("NC"):
         return x._uop
     return graph.permute(x._uop, (0, x.ndim - 1, *range(1, x.ndim - 1)))
@@ -213,6 +226,7 @@ def conv(
     if w.ndim != x.ndim:
         fail(ShapeError, f"conv: w has shape {w.shape}, x {x.shape}", fix="give both as many axes")
     n_out, n_group, *kernel = w.shape
+    groups = integer(groups, "groups", "conv")
     if groups < 1 or n_in % groups or n_out % groups or n_group * groups != n_in:
         fail(
             ShapeError,
@@ -220,7 +234,7 @@ def conv(
             fix=f"w must be (C_out, {n_in} / groups, ...), C_out a multiple of groups",
         )
     strides, spread = per_axis(stride, n, "stride"), per_axis(dilation, n, "dilation")
-    node = graph.pad(node, [(0, 0), (0, 0), *_pairs(padding, n)], const(0, x.dtype))
+    node = graph.pad(node, [(0, 0), (0, 0), *_pairs(padding, n, "conv")], const(0, x.dtype))
     node = windows(node, range(2, n + 2), kernel, strides, spread, "conv")
     out = graph.shape(node)[2 : n + 2]
     lead = (n_batch,) if groups == 1 else (n_batch, groups)
@@ -276,7 +290,8 @@ def _pool(
     sizes = per_axis(kernel, n, "kernel")
     strides = sizes if stride is None else per_axis(stride, n, "stride")
     spread = per_axis(dilation, n, "dilation")
-    pairs = _pairs(padding, n)
+    pairs = _pairs(padding, n, name)
+    ceil_mode = flag(ceil_mode, "ceil_mode", name)
     over = []
     for axis in range(n):
         size, (lo, hi) = x.shape[axis + 2], pairs[axis]
@@ -319,14 +334,15 @@ def avg_pool(
     """
     x, wide, dtype = _wide("avg_pool", x)
     pool = _pool("avg_pool", x, kernel, stride, padding, dilation, ceil_mode)
+    counts_pad = flag(count_include_pad, "count_include_pad", "avg_pool")
     zero = const(0, wide.dtype)
     summed = pool.reduce("avg_pool", wide, zero, "add")
     result_shape = graph.shape(summed)
     count: UOp = const(1, wide.dtype)
     for axis, kernel_size in enumerate(pool.sizes):
         (lo, hi), more, size = pool.pairs[axis], pool.over[axis], x.shape[axis + 2]
-        inside = size + lo + hi if count_include_pad else size
-        ends = (0, more) if count_include_pad else (lo, hi + more)
+        inside = size + lo + hi if counts_pad else size
+        ends = (0, more) if counts_pad else (lo, hi + more)
         if not any(ends):
             own: UOp = const(kernel_size, wide.dtype)
         else:
