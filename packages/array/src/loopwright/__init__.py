@@ -195,7 +195,7 @@ newaxis = None
 
 # Functions that live in a module of their own name, imported when first used: they bring in the
 # compiler, which `import loopwright` alone does not need.
-_LAZY = ("devices", "evaluate", "kernels", "options")
+_LAZY = ("devices", "evaluate", "jit", "kernels", "options")
 _LAZY_FROM = {**{name: name for name in _LAZY}, "named_kernel": "kernels"}
 
 
@@ -320,6 +320,7 @@ __all__ = [
     "isin",
     "isinf",
     "isnan",
+    "jit",
     "kernels",
     "layer_norm",
     "less",

@@ -89,10 +89,10 @@ class Array(Methods, Operators):
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """Computed, as a read-only NumPy array; no copy on CPU devices."""
-        from loopwright.evaluate import evaluate
+        from loopwright.evaluate import compute
         from loopwright.memory import to_numpy
 
-        evaluate(self)
+        compute((self,))
         out = to_numpy(self._uop).view()
         out.flags.writeable = False
         return out

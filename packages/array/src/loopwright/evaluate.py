@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loopwright import named
+from loopwright import named, tracing
+from loopwright.callers import users_line
 from loopwright.fuse import FusedKernel
 from loopwright.fuse.templates import fuse_once
 from loopwright.memory import (
@@ -60,8 +59,13 @@ class Plan:
 def evaluate(*arrays: Array) -> None:
     """Compute several arrays together, sharing work; each then holds its values.
 
-    Raises DeviceError, CompileError.
+    While a function is traced by `lw.jit` it leaves them lazy. Raises DeviceError, CompileError.
     """
+    compute(arrays, leave_traced=True)
+
+
+def compute(arrays: Sequence[Array], leave_traced: bool = False) -> None:
+    """`evaluate`; what depends on a trace is refused unless it is to be left as it is."""
     from loopwright.array import Array
 
     by_device: dict[str, list[Array]] = {}
@@ -74,6 +78,8 @@ def evaluate(*arrays: Array) -> None:
             )
         if array._uop.op is not Op.BUFFER:
             by_device.setdefault(array._device, []).append(array)
+    if leave_traced and tracing.is_tracing():
+        return
     for device, group in by_device.items():
         for array, buffer in zip(
             group, evaluate_uops([a._uop for a in group], device), strict=True
@@ -136,6 +142,7 @@ def run_plan(plan: Plan, device_name: str) -> None:
     """Launch the kernels in order; memory in between is freed after its last use."""
     if not plan.kernels:
         return
+    tracing.refuse_absent(b for kernel in plan.kernels for b in kernel.buffers)
     device, options = registry().device(device_name), current()
     built = build_all(plan, device, options)
     last_use = {b: i for i, kernel in enumerate(plan.kernels) for b in kernel.buffers}
@@ -240,17 +247,3 @@ def _in_memory(node: UOp, device: str) -> UOp | None:
     if base.op is not Op.BUFFER or not has_storage(base):
         return None
     return base if base is node else view_as(base, shape_of(node))  # type: ignore[arg-type]
-
-
-_OURS = (str(Path(__file__).parent), str(Path(pipeline.__file__).parent))
-
-
-def users_line() -> str:
-    """File and line of the nearest caller outside of Loopwright; "" where there is none."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        path = frame.f_code.co_filename
-        if not path.startswith(_OURS) and not path.startswith("<"):
-            return f"{path}:{frame.f_lineno}"
-        frame = frame.f_back  # type: ignore[assignment]
-    return ""

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from loopwright.tracing import add_donated, refuse_absent
 from loopwright_core.errors import DTypeError, LoopwrightError, fail
 from loopwright_core.ir.dtype import DType, from_numpy
 from loopwright_core.ir.ops import Op
@@ -114,6 +115,7 @@ def storage(node: UOp) -> Storage:
     """The memory behind a BUFFER. Raises LoopwrightError where it has none."""
     found = _storages.get(node.arg.slot)
     if found is None:
+        refuse_absent((node,))
         fail(LoopwrightError, f"the buffer {node!r} has no memory", fix="evaluate it first")
     return found
 
@@ -126,6 +128,14 @@ def has_storage(node: UOp) -> bool:
 def is_known(node: UOp) -> bool:
     """Whether all that a value is computed from is in memory, as it is not in a traced function."""
     return all(has_storage(leaf) for leaf in toposort([node]) if leaf.op is Op.BUFFER)
+
+
+def donate(node: UOp, name: str) -> Storage:
+    """Take the memory from behind a BUFFER, for the function of that name."""
+    found = storage(node)
+    add_donated(node, name)
+    _storages.pop(node.arg.slot, None)
+    return found
 
 
 def view_as(node: UOp, shape: Sequence[int]) -> UOp:

@@ -46,6 +46,10 @@ class ConstantRangeError(LoopwrightError, OverflowError):
     """A Python number the array's dtype cannot hold."""
 
 
+class TraceError(LoopwrightError, RuntimeError):
+    """The values of a traced array, asked for where there are none."""
+
+
 class DeviceError(LoopwrightError, RuntimeError):
     """A device that is missing, refused or cannot run on this machine."""
 

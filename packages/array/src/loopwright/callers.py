@@ -1,0 +1,33 @@
+"""Who called: the line of the user's code that led here, and what it asked for."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from loopwright_core import errors
+
+_OURS = (str(Path(__file__).parent), str(Path(errors.__file__).parent))
+# NumPy's own functions call methods of arrays for whoever called them.
+_PASSING = (*_OURS, str(Path(np.__file__).parent))
+
+
+def users_line() -> str:
+    """File and line of the nearest caller outside of Loopwright; "" where there is none."""
+    return users_call()[0]
+
+
+def users_call() -> tuple[str, str]:
+    """File and line of the nearest caller outside, and the name of the function it called."""
+    frame = sys._getframe(1)
+    called = ""
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not path.startswith(_PASSING) and not path.startswith("<"):
+            return f"{path}:{frame.f_lineno}", called
+        if path.startswith(_OURS):
+            called = frame.f_code.co_name
+        frame = frame.f_back  # type: ignore[assignment]
+    return "", called

@@ -1,0 +1,245 @@
+"""`lw.jit`: what a user holds, and how a call of it goes."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from loopwright import memory
+from loopwright.array import Array, from_host
+from loopwright.identifiers import legal_name
+from loopwright.jit import tree
+from loopwright.jit.call import Call, take_call
+from loopwright.jit.capture import Captured
+from loopwright.jit.outputs import Out
+from loopwright.jit.signature import Signature
+from loopwright.jit.trace import trace
+from loopwright.jit.variant import Variant
+from loopwright.jit.variants import Variants
+from loopwright.kernels import KernelView
+from loopwright.options import note_kernel
+from loopwright.tracing import is_tracing
+from loopwright_core.errors import ArgumentError, ArgumentTypeError, TraceError, fail
+
+Names = str | int | Sequence[str | int]
+
+
+class Jitted:
+    """A function that runs compiled: traced once for each kind of arguments.
+
+    It is traced again for other shapes, dtypes or memory orders of its arrays, other Python
+    numbers and texts, other static values, and other options in force. Safe to call from several
+    threads at once. Within the trace of another function it is part of that function.
+    """
+
+    __wrapped__: Callable[..., Any]
+    __name__: str
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        static: Names = (),
+        dynamic: Mapping[str, Any] | None = None,
+        donate: Names = (),
+        name: str | None = None,
+    ) -> None:
+        if not callable(f):
+            fail(ArgumentTypeError, f"lw.jit takes a function, not {f!r}")
+        if dynamic:
+            fail(ArgumentError, "extents that vary are not supported", fix="leave dynamic= out")
+        if name is not None and not isinstance(name, str):
+            fail(ArgumentTypeError, f"a kernel's name is a text, not {name!r}")
+        functools.update_wrapper(self, f)
+        self._f = f
+        self._name: str = getattr(f, "__name__", type(f).__name__)
+        self._kernel_name = None if name is None else legal_name(name)
+        self._signature = Signature(f, self._name)
+        self._static = self._signature.select(static, "static")
+        self._donate = self._signature.select(donate, "donate")
+        both = [one for one in self._donate if one in self._static]
+        if both:
+            fail(ArgumentError, f"{', '.join(both)} cannot be static and donated")
+        self._variants = Variants(self._name)
+        self._owners: dict[int, Any] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(args, kwargs, None)
+
+    def kernels(self, *args: Any, **kwargs: Any) -> list[KernelView]:
+        """The kernels that such a call runs, in order, equal ones once. No compiler runs."""
+        captured = self.captured(*args, **kwargs)
+        return [KernelView(b) for b in dict.fromkeys(k.built for k in captured.kernels)]
+
+    def captured(self, *args: Any, **kwargs: Any) -> Captured:
+        """The computation of such a call: its kernels and arrays, without running them."""
+        return self._captured(args, kwargs, None)
+
+    @property
+    def n_variants(self) -> int:
+        """For how many kinds of arguments it is compiled."""
+        return len(self._variants)
+
+    def __get__(self, owner: Any, kind: type | None = None) -> Any:
+        """As a method: the object is told apart by its identity, unless it is a dataclass."""
+        return self if owner is None else Method(self, owner)
+
+    def __repr__(self) -> str:
+        return f"<lw.jit of {self._name}>"
+
+    def _captured(self, args: Sequence[Any], kwargs: dict[str, Any], owner: Any) -> Captured:
+        if is_tracing():
+            fail(TraceError, "the kernels of a call are not known while another one is traced")
+        call = self._take(args, kwargs, owner)
+        return self._variant(call, owner).captured
+
+    def _call(self, args: Sequence[Any], kwargs: dict[str, Any], owner: Any) -> Any:
+        out = None if self._signature.takes_out else kwargs.pop("out", None)
+        if is_tracing():
+            return self._inline(args, kwargs, out)
+        call = self._take(args, kwargs, owner)
+        variant = self._variant(call, owner)
+        for kernel in variant.captured.kernels:
+            note_kernel(kernel.built.kernel.name)
+        into = None if out is None else Out(out, variant.captured)
+        given = {} if into is None else into.direct(call.inputs, variant.device)
+        table = variant.run(call.inputs, given)
+        for place in variant.donated:
+            node = call.inputs[place].node
+            if node is not None and memory.has_storage(node):
+                memory.donate(node, self._name)
+        results = variant.results(call.inputs, table)
+        if into is not None:
+            into.fill(results, given)
+            return into.value
+        return tree.put_together(variant.result, iter(results))
+
+    def _take(self, args: Sequence[Any], kwargs: dict[str, Any], owner: Any) -> Call:
+        bound = self._signature.bind(args, kwargs)
+        is_owned = owner is not None and not tree.is_container(owner)
+        parameter = self._signature.names[0] if is_owned else None
+        return take_call(bound, self._static, self._donate, parameter)
+
+    def _variant(self, call: Call, owner: Any) -> Variant:
+        def make() -> Variant:
+            parameter = None
+            if owner is not None and not tree.is_container(owner):
+                parameter = self._signature.names[0]
+                self._watch(parameter, owner)
+            static = self._static if parameter is None else (*self._static, parameter)
+            traced = trace(
+                self._f,
+                self._name,
+                call.bound,
+                static,
+                call.kinds,
+                call.paths,
+                call.device,
+                self._kernel_name,
+                call.donated,
+            )
+            return Variant(traced.captured, traced.result, call.is_numpy, call.donated)
+
+        return self._variants.get(call.key, make)
+
+    def _watch(self, parameter: str, owner: Any) -> None:
+        """Forget an object's variants when it is gone: another may get its identity."""
+        place = id(owner)
+        if place in self._owners:
+            return
+        variants, owners = self._variants, self._owners
+
+        def forget(_: Any) -> None:
+            owners.pop(place, None)
+            variants.forget((parameter, place))
+
+        try:
+            owners[place] = weakref.ref(owner, forget)
+        except TypeError:  # an object that cannot be watched is kept instead
+            owners[place] = owner
+
+    def _inline(self, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> Any:
+        """The call as part of the trace that runs: NumPy's arrays become constants of it."""
+
+        def as_array(value: Any) -> Any:
+            if isinstance(value, Array):
+                return value
+            return from_host(np.asarray(value), None, None)
+
+        bound = self._signature.bind(args, kwargs)
+        for name, value in bound.arguments.items():
+            if name not in self._static:
+                bound.arguments[name] = tree.map_known_arrays(value, as_array)
+        result = self._f(*bound.args, **bound.kwargs)
+        if out is None:
+            return result
+        targets, values = tree.take_apart(out, "out"), tree.take_apart(result, "the result")
+        for target, value in zip(targets.arrays, values.arrays, strict=False):
+            if not isinstance(target, Array):
+                fail(TraceError, "out= cannot be written while a function is traced")
+            target._uop = value._uop
+        return out
+
+
+class Method:
+    """A jitted function as the method of an object."""
+
+    def __init__(self, jitted: Jitted, owner: Any) -> None:
+        self.__func__, self.__self__ = jitted, owner
+        functools.update_wrapper(self, jitted)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__func__._call((self.__self__, *args), kwargs, self.__self__)
+
+    def captured(self, *args: Any, **kwargs: Any) -> Captured:
+        """As `Jitted.captured`."""
+        return self.__func__._captured((self.__self__, *args), kwargs, self.__self__)
+
+    def kernels(self, *args: Any, **kwargs: Any) -> list[KernelView]:
+        """As `Jitted.kernels`."""
+        found = self.captured(*args, **kwargs).kernels
+        return [KernelView(b) for b in dict.fromkeys(k.built for k in found)]
+
+
+@overload
+def jit(
+    f: Callable[..., Any],
+    static: Names = ...,
+    dynamic: Mapping[str, Any] | None = ...,
+    donate: Names = ...,
+    name: str | None = ...,
+) -> Jitted: ...
+
+
+@overload
+def jit(
+    f: None = ...,
+    static: Names = ...,
+    dynamic: Mapping[str, Any] | None = ...,
+    donate: Names = ...,
+    name: str | None = ...,
+) -> Callable[[Callable[..., Any]], Jitted]: ...
+
+
+def jit(
+    f: Callable[..., Any] | None = None,
+    static: Names = (),
+    dynamic: Mapping[str, Any] | None = None,
+    donate: Names = (),
+    name: str | None = None,
+) -> Any:
+    """`f` compiled: traced once for each kind of arguments, then one call into native code.
+
+    A decorator with and without settings. NumPy arrays in give NumPy arrays out; with a Loopwright
+    array among them results are Loopwright arrays. `static`: parameters, by name or position,
+    whose values are part of what is compiled; they are hashable. `donate`: parameters whose arrays
+    are not used again, so that results may take their memory. `name`: what its kernels are called.
+    Calls take `out=`: an array, or as many as are returned, for the results.
+    Raises ArgumentError and ArgumentTypeError; a call raises TraceError where `f` asks for values.
+    """
+    if f is None:
+        return lambda f: Jitted(f, static, dynamic, donate, name)
+    return Jitted(f, static, dynamic, donate, name)

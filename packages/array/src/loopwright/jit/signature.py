@@ -1,0 +1,67 @@
+"""The parameters of a jitted function: bound to a call's arguments, told apart by their role."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from loopwright_core.errors import ArgumentError, ArgumentTypeError, fail
+
+_KINDS = inspect.Parameter
+
+
+class Signature:
+    """How a function takes its arguments, looked at once."""
+
+    def __init__(self, f: Callable[..., Any], name: str) -> None:
+        try:
+            self._signature = inspect.signature(f)
+        except (TypeError, ValueError):  # some functions of C do not tell
+            self._signature = inspect.Signature(
+                [_KINDS("args", _KINDS.VAR_POSITIONAL), _KINDS("kwargs", _KINDS.VAR_KEYWORD)]
+            )
+        self._name = name
+        parameters = self._signature.parameters.values()
+        self.names = tuple(self._signature.parameters)
+        self._positional = tuple(
+            p.name
+            for p in parameters
+            if p.kind in (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
+        )
+        self.takes_out = "out" in self.names
+        # Arguments that are the parameters as they stand need no binding.
+        self.n_plain = len(self.names) if self._positional == self.names else -1
+
+    def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+        """The arguments by parameter, defaults included. Raises ArgumentTypeError."""
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            fail(ArgumentTypeError, f"{self._name}() {error}")
+        bound.apply_defaults()
+        return bound
+
+    def select(self, given: Any, setting: str) -> tuple[str, ...]:
+        """Names of parameters from names and positions. Raises ArgumentError."""
+        wanted = (given,) if isinstance(given, (str, int)) else tuple(given)
+        found: list[str] = []
+        for one in wanted:
+            if isinstance(one, int) and not isinstance(one, bool):
+                if not -len(self._positional) <= one < len(self._positional):
+                    self._refuse(one, setting)
+                one = self._positional[one]
+            if one not in self.names:
+                self._refuse(one, setting)
+            if one not in found:
+                found.append(one)
+        return tuple(found)
+
+    def _refuse(self, one: Any, setting: str) -> None:
+        fail(
+            ArgumentError,
+            f"{self._name}() has no parameter {one!r}",
+            where=f"{setting}=",
+            fix=f"name one of {', '.join(self.names) or 'none: it takes no arguments'}, or give "
+            "its position",
+        )

@@ -1,0 +1,106 @@
+"""Tracing: a function run once over arrays that stand for its inputs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from loopwright import graph
+from loopwright.array import Array, from_host, refuse_devices
+from loopwright.jit import tree
+from loopwright.jit.capture import Captured, capture
+from loopwright.memory import buffer_node
+from loopwright.options import current
+from loopwright.tracing import add_input, tracing
+from loopwright_core.ir.dtype import DType
+from loopwright_core.ir.uop import UOp
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is known of an array while tracing. `shape`: of its memory, in row-major order;
+    `axes`: how the array's own axes are permuted from it, None where they are not."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    axes: tuple[int, ...] | None = None
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether it has elements: only then it is an input of kernels."""
+        return 0 not in self.shape
+
+    def __str__(self) -> str:
+        sizes = self.shape if self.axes is None else [self.shape[a] for a in self.axes]
+        return f"{self.dtype}{list(sizes)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """`result`: what the function returned; the captured outputs are its arrays, in order."""
+
+    captured: Captured
+    result: Any
+
+
+def trace(
+    f: Callable[..., Any],
+    name: str,
+    bound: inspect.BoundArguments,
+    static: Sequence[str],
+    kinds: Sequence[Kind],
+    paths: Sequence[str],
+    device: str,
+    kernel_name: str | None,
+    donated: Sequence[int],
+) -> Traced:
+    """Run `f` over inputs of those kinds and capture what it returns.
+
+    `bound`: its arguments, whose arrays are exchanged. `donated`: places in `kinds`.
+    """
+    with tracing(name) as running:
+        inputs: list[UOp] = []
+        arrays = []
+        for kind in kinds:
+            if kind.has_memory:
+                node = add_input(running, buffer_node(kind.dtype, kind.shape))
+                inputs.append(node)
+            else:
+                node = graph.empty(kind.shape, kind.dtype)
+            if kind.axes is not None:
+                node = graph.permute(node, kind.axes)
+            arrays.append(Array(node, device))
+        left = iter(arrays)
+        arguments = {
+            parameter: value if parameter in static else tree.put_together(value, left)
+            for parameter, value in bound.arguments.items()
+        }
+        own = inspect.BoundArguments(bound.signature, arguments)
+        try:
+            result = f(*own.args, **own.kwargs)
+        except Exception as error:
+            said = ", ".join(f"{path}: {kind}" for path, kind in zip(paths, kinds, strict=True))
+            error.add_note(f"while lw.jit traced {name}({said})")
+            raise
+        taken = tree.take_apart(result, f"the result of {name}")
+        values = [
+            _node(array, path, device)
+            for array, path in zip(taken.arrays, taken.paths, strict=True)
+        ]
+        captured = capture(values, inputs, device, current(), name, kernel_name, donated)
+        # what a later call fills the containers with is no value of this one
+        shell = tree.put_together(result, iter([np.False_] * len(values)))
+    return Traced(captured, shell)
+
+
+def _node(array: Any, path: str, device: str) -> UOp:
+    """A result's node. NumPy's arrays that a function returns are constants."""
+    if not isinstance(array, Array):
+        array = from_host(np.asarray(array), device, True)
+    if array._device != device:
+        refuse_devices(path, device, array._device)
+    return array._uop  # type: ignore[no-any-return]

@@ -1,0 +1,172 @@
+"""A function compiled for one kind of arguments: memory for a call, the call, its results."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from loopwright import graph
+from loopwright.array import Array
+from loopwright.jit.capture import Captured, Output
+from loopwright.memory import Storage, attach, buffer_node, new_buffer, storage
+from loopwright_core.ir.uop import UOp
+from loopwright_core.plugin.loader import registry
+from loopwright_core.sequence import Launch, Run, load_sequence
+
+# Memory of temporaries up to here is kept for the next call; more is allocated each time.
+_KEPT_BYTES = 32 << 20
+
+
+class Input:
+    """An array given to a call. `node`: its BUFFER; None where NumPy's array was given."""
+
+    __slots__ = ("memory", "node")
+
+    def __init__(self, memory: Storage, node: UOp | None) -> None:
+        self.memory, self.node = memory, node
+
+
+class Variant:
+    """What was captured, ready to run. Safe to call from several threads at once.
+
+    `result`: what the function returned, arrays included: the containers that results are put in.
+    `is_numpy`: whether arrays are handed out as NumPy's. `donated`: inputs by number.
+    """
+
+    def __init__(
+        self, captured: Captured, result: Any, is_numpy: bool, donated: Sequence[int]
+    ) -> None:
+        self.captured, self.result, self.is_numpy = captured, result, is_numpy
+        self.donated = tuple(donated)
+        self.device = registry().device(captured.device)
+        self._run: Run | None = None
+        temporaries = captured.table[captured.first_temporary :]
+        self._sizes = [row.n_bytes for row in temporaries]
+        self._keeps = sum(self._sizes) <= _KEPT_BYTES
+        self._spare: deque[list[Any]] = deque(maxlen=4)
+
+    def run(self, inputs: Sequence[Input], given: Mapping[int, Any]) -> list[Any]:
+        """Run over the inputs; the memory of every row of the table but the temporaries'.
+
+        `given`: memory for some output rows. The others get memory of their own, or that of a
+        donated input which nobody else holds.
+        """
+        captured, device = self.captured, self.device
+        table = [one.memory.on(device) for one in inputs]
+        for row in range(captured.first_output, captured.first_constant):
+            memory = given.get(row)
+            if memory is None:
+                memory = self._in_place(row, inputs)
+            if memory is None:
+                memory = device.allocate(captured.table[row].n_bytes)
+            table.append(memory)
+        table += [storage(node).on(device) for node in captured.constants]
+        if captured.kernels:
+            run = self._run
+            if run is None:  # two threads at once make two, either of which will do
+                run = self._run = self._load()
+            temporaries = self._temporaries()
+            run([*table, *temporaries], ())
+            device.synchronize()
+            if self._keeps and temporaries:
+                self._spare.append(temporaries)
+        return table
+
+    def _load(self) -> Run:
+        launches = [Launch(k.built.loaded, k.rows, k.variables) for k in self.captured.kernels]
+        return load_sequence(self.device, launches)
+
+    def _temporaries(self) -> list[Any]:
+        if self._sizes:
+            try:
+                return self._spare.pop()
+            except IndexError:
+                return [self.device.allocate(n) for n in self._sizes]
+        return []
+
+    def _in_place(self, row: int, inputs: Sequence[Input]) -> Any:
+        """The memory of the donated input that an output may take, if the call is its only user."""
+        for output, given in self.captured.in_place:
+            if output == row:
+                return exclusive_memory(given, inputs, self.captured.constants, self.device)
+        return None
+
+    def results(self, inputs: Sequence[Input], table: Sequence[Any]) -> list[Any]:
+        """The arrays of every output, in order: of memory that nobody else has, or of a value that
+        never changes."""
+        given: dict[int, Any] = {}
+        found = []
+        for output in self.captured.outputs:
+            if output.row is None:
+                found.append(self._empty(output))
+            elif self.is_numpy:
+                is_shared = output.row in given or self._kind(output.row) != "output"
+                values = self._storage(output.row, inputs, table).numpy()
+                given[output.row] = values
+                values = values.reshape(output.shape)
+                found.append(values.copy() if is_shared else values)
+            else:
+                node = given.get(output.row)
+                if node is None:
+                    node = given[output.row] = self._node(output.row, inputs, table)
+                view = graph.reshape(node, output.shape)  # type: ignore[arg-type]
+                found.append(Array(view, self.captured.device))
+        return found
+
+    def _kind(self, row: int) -> str:
+        return self.captured.table[row].kind
+
+    def _empty(self, output: Output) -> Any:
+        if self.is_numpy:
+            return np.empty(output.shape, output.dtype.numpy)
+        node = graph.empty(output.shape, output.dtype)  # type: ignore[arg-type]
+        return Array(node, self.captured.device)
+
+    def _storage(self, row: int, inputs: Sequence[Input], table: Sequence[Any]) -> Storage:
+        captured = self.captured
+        kind, what = self._kind(row), captured.table[row]
+        if kind == "input":
+            return inputs[row].memory
+        if kind == "constant":
+            return storage(captured.constants[row - captured.first_constant])
+        made = Storage(what.dtype, what.shape, captured.device)  # type: ignore[arg-type]
+        made.give(table[row])
+        return made
+
+    def _node(self, row: int, inputs: Sequence[Input], table: Sequence[Any]) -> UOp:
+        """A BUFFER over a row's memory: a new one for what was computed."""
+        captured, kind = self.captured, self._kind(row)
+        if kind == "constant":
+            return captured.constants[row - captured.first_constant]
+        known = inputs[row].node if kind == "input" else None
+        if known is not None and row not in self.donated:
+            return known
+        memory = self._storage(row, inputs, table)
+        if kind == "input":  # the user's own memory, or what the donated array gives up
+            return new_buffer(memory.numpy(), captured.device, copy=True)
+        return attach(buffer_node(memory.dtype, memory.shape), memory)
+
+
+def exclusive_memory(
+    place: int, inputs: Sequence[Input], constants: Sequence[UOp], device: Any
+) -> Any:
+    """The memory of an input that nobody but the caller's array holds; None if somebody may."""
+    memory = inputs[place].memory
+    if inputs[place].node is not None:
+        if memory.host is not None:
+            return None
+        found = memory.on(device)
+        # held by the storage, the call's table, `found`, and the function that counts
+        return found if sys.getrefcount(found) <= 4 else None
+    # NumPy's array, whose owner said that it may be written
+    if memory.host is None or not memory.host.flags.writeable:
+        return None
+    others = [one.memory for i, one in enumerate(inputs) if i != place]
+    others += [storage(node) for node in constants]
+    if any(o.host is not None and np.may_share_memory(o.host, memory.host) for o in others):
+        return None
+    return memory.on(device)

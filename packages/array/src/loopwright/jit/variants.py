@@ -1,0 +1,91 @@
+"""The variants of one jitted function: one for each kind of arguments, a bounded number kept."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Hashable
+from typing import TypeAlias
+
+from loopwright.jit.variant import Variant
+
+# More kinds of arguments than a program means to have: each costs a trace and a compilation.
+_MANY = 24
+_MOST = 256
+
+# What tells calls apart: (which part of the call, what it is) pairs.
+Key: TypeAlias = tuple[tuple[str, Hashable], ...]
+
+
+class RetraceWarning(UserWarning):
+    """A jitted function is traced again and again."""
+
+
+class Variants:
+    """Variants by key, the oldest out first. Safe to use from several threads."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._by_key: dict[Key, Variant] = {}
+        self._lock = threading.RLock()
+        self._n_made = 0
+        _all.add(self)
+
+    def get(self, key: Key, make: Callable[[], Variant]) -> Variant:
+        """The variant of that key; one thread makes it while others wait."""
+        found = self._by_key.get(key)
+        if found is not None:
+            return found
+        with self._lock:
+            found = self._by_key.get(key)
+            if found is not None:
+                return found
+            made = make()
+            self._by_key[key] = made
+            self._n_made += 1
+            if self._n_made == _MANY:
+                self._warn()
+            if len(self._by_key) > _MOST:
+                del self._by_key[next(iter(self._by_key))]
+            return made
+
+    def forget(self, part: tuple[str, Hashable]) -> None:
+        """Drop the variants whose key has that part."""
+        with self._lock:
+            for key in [key for key in self._by_key if part in key]:
+                del self._by_key[key]
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def _warn(self) -> None:
+        seen: dict[str, set[Hashable]] = {}
+        for key in self._by_key:
+            for part, what in key:
+                seen.setdefault(part, set()).add(what)
+        varied = [f"{part} ({len(whats)} kinds)" for part, whats in seen.items() if len(whats) > 1]
+        warnings.warn(
+            f"{self._name} was traced {self._n_made} times: {', '.join(varied)} varied. Every new "
+            "shape, dtype or Python number compiles anew. Give numbers that change as arrays or "
+            "NumPy scalars (np.float32(lr)), and pad to fewer shapes.",
+            RetraceWarning,
+            stacklevel=2,
+        )
+
+    def renew_lock(self) -> None:
+        """For a forked child, in which the lock's holder may be missing."""
+        self._lock = threading.RLock()
+
+
+_all: weakref.WeakSet[Variants] = weakref.WeakSet()
+
+
+def _renew_locks() -> None:
+    for variants in list(_all):
+        variants.renew_lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)

@@ -1,0 +1,147 @@
+"""Traces: functions that run once over arrays without values, and what they may not ask of them."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from loopwright.callers import users_call
+from loopwright_core.errors import ArgumentError, TraceError, fail
+from loopwright_core.ir.uop import UOp
+
+# What a user wrote, by the function of ours that was called first.
+_WRITTEN = {
+    "__bool__": "bool(x)",
+    "__int__": "int(x)",
+    "__float__": "float(x)",
+    "__complex__": "complex(x)",
+    "__index__": "x as an index",
+    "__array__": "np.asarray(x)",
+    "__array_ufunc__": "a NumPy function of x",
+    "__array_function__": "a NumPy function of x",
+    "__contains__": "value in x",
+    "__getitem__": "x[mask]",
+    "__setitem__": "x[mask] = v",
+    "__format__": "format(x)",
+    "__reduce__": "a pickle of x",
+    "__dlpack__": "np.from_dlpack(x)",
+    "item": "x.item()",
+    "numpy": "x.numpy()",
+    "tolist": "x.tolist()",
+    "to_device": "x.to_device(...)",
+}
+_NUMBERS = ("__int__", "__float__", "__index__", "__complex__", "item", "tolist")
+
+
+class Trace:
+    """One run of a function over arrays without values. `name`: the function's."""
+
+    __slots__ = ("__weakref__", "is_running", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name, self.is_running = name, True
+
+
+class _Running(threading.local):
+    depth = 0
+
+
+_running = _Running()
+# Why a BUFFER has no memory, by its slot: it stands for an input of a trace, or was donated to the
+# function of that name.
+_absent: dict[int, Trace | str] = {}
+
+
+def add_input(trace: Trace, node: UOp) -> UOp:
+    """Let a BUFFER stand for an input of the trace: it has no memory, ever."""
+    return _without_memory(node, trace)
+
+
+def add_donated(node: UOp, name: str) -> None:
+    """Say why the memory of a BUFFER is gone: the function of that name has it."""
+    _without_memory(node, name)
+
+
+def _without_memory(node: UOp, why: Trace | str) -> UOp:
+    _absent[node.arg.slot] = why
+    weakref.finalize(node, _absent.pop, node.arg.slot, None).atexit = False
+    return node
+
+
+@contextmanager
+def tracing(name: str) -> Iterator[Trace]:
+    """A trace that runs inside the block, in this thread."""
+    trace = Trace(name)
+    _running.depth += 1
+    try:
+        yield trace
+    finally:
+        _running.depth -= 1
+        trace.is_running = False
+
+
+def is_tracing() -> bool:
+    """Whether a trace runs in this thread."""
+    return _running.depth > 0
+
+
+def refuse_absent(buffers: Iterable[UOp]) -> None:
+    """Raise the error of the first BUFFER that stands for an input of a trace, or was donated."""
+    if not _absent:
+        return
+    for node in buffers:
+        why = _absent.get(node.arg.slot)
+        if isinstance(why, Trace):
+            _refuse(why)
+        elif why is not None:
+            fail(
+                ArgumentError,
+                f"this array was donated to {why}, which may have used its memory for results",
+                where=users_call()[0],
+                fix="use the result instead, or leave the argument out of donate=",
+            )
+
+
+def refuse_foreign(node: UOp) -> None:
+    """Raise the error of a BUFFER in a graph that is captured, if another trace's input it is."""
+    why = _absent.get(node.arg.slot)
+    if isinstance(why, Trace):
+        refuse_leak(why)
+    refuse_absent((node,))
+
+
+def refuse_leak(trace: Trace) -> NoReturn:
+    """Raise the error of an array that left the function it was traced in."""
+    line, _ = users_call()
+    fail(
+        TraceError,
+        f"this array was made while {trace.name} was traced and has no value outside of it",
+        where=line,
+        fix=f"return it from {trace.name}, and keep what the call returns",
+    )
+
+
+def _refuse(trace: Trace) -> NoReturn:
+    if not trace.is_running:
+        refuse_leak(trace)
+    line, called = users_call()
+    written = _WRITTEN.get(called, f"{called}(...)")
+    if called == "__bool__":
+        fix = "choose with lw.where(condition, a, b), or decide by an argument named in static="
+    elif called in _NUMBERS:
+        fix = "name the argument it comes from in static=, or keep it an array"
+    elif called in ("__getitem__", "__setitem__"):
+        fix = "choose with lw.where(mask, a, b): the shape of x[mask] depends on values"
+    elif called in ("numpy", "__array__", "__array_ufunc__", "__array_function__", "__dlpack__"):
+        fix = "use the function of the same name in lw, or do this outside of lw.jit"
+    else:
+        fix = "it runs on the host: call it outside of lw.jit"
+    fail(
+        TraceError,
+        f"{written} needs values, and {trace.name} is being traced: they are not known yet",
+        where=line,
+        fix=fix,
+    )

@@ -1,0 +1,44 @@
+"""Several launches as one call: a device's own way where it offers one, else one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from loopwright_core.plugin.device import Device
+
+# Runs the launches in order over one table of device memory and one list of variables.
+Run: TypeAlias = Callable[[Sequence[Any], Sequence[int]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One launch of a sequence. `loaded`: what `Device.load` gave.
+
+    `rows`: which arrays of the call's table are its buffers, by slot. `variables`: which of the
+    call's variables are its own, in the order of its program.
+    """
+
+    loaded: Any
+    rows: tuple[int, ...]
+    variables: tuple[int, ...] = ()
+
+
+def load_sequence(device: Device, launches: Sequence[Launch]) -> Run:
+    """The launches as one function of a table of memory and the variables.
+
+    A device may offer `load_sequence(launches)` itself, to run them without coming back to Python
+    in between. Calls may come from several threads at once.
+    """
+    own = getattr(device, "load_sequence", None)
+    if own is not None:
+        run: Run = own(launches)
+        return run
+
+    def one_by_one(table: Sequence[Any], variables: Sequence[int] = ()) -> None:
+        for launch in launches:
+            buffers = [table[row] for row in launch.rows]
+            device.launch(launch.loaded, buffers, [variables[v] for v in launch.variables])
+
+    return one_by_one
