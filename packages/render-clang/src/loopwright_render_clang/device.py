@@ -12,10 +12,12 @@ from loopwright_core.errors import ArgumentError, DeviceError, fail
 from loopwright_core.plugin.device import State
 from loopwright_core.plugin.target import Target
 from loopwright_core.program.program import Program
+from loopwright_core.sequence import Launch
 from loopwright_render_clang import compilers, cpu, runtime
 from loopwright_render_clang.compile import ENTRY_FORMAT, compile_program
 from loopwright_render_clang.render import render
 from loopwright_render_clang.runtime import Loaded, Memory
+from loopwright_render_clang.sequence import LoadedSequence
 
 
 class CpuDevice:
@@ -83,6 +85,10 @@ class CpuDevice:
         queue: Any = None,
     ) -> None:
         loaded.bind(buffers, variables)()
+
+    def load_sequence(self, launches: Sequence[Launch]) -> LoadedSequence:
+        """The launches as one call of C."""
+        return LoadedSequence(launches)
 
     def time(
         self, loaded: Loaded, buffers: Sequence[Any], variables: Sequence[int], n: int

@@ -141,5 +141,32 @@ EXPORT void loopwright_pool_run(entry_t entry, void *const *buffers, const long 
     pthread_mutex_unlock(&launching);
 }
 
+/* One launch of a sequence: which arrays and variables of the call are its own. Behind its arrays
+   it is given those that lie in the scratch memory, at these offsets. */
+typedef struct {
+    entry_t entry;
+    const int *rows;
+    const int *variables;
+    const long long *shared;
+    int n_rows, n_variables, n_shared, parts;
+    long long stride;
+} launch_t;
+
+/* Runs launches in order over one table of arrays. n_most: the most arrays or variables of one. */
+EXPORT void loopwright_sequence_run(const launch_t *launches, int n, int n_most,
+                                    void *const *table, const long long *variables,
+                                    char *scratch) {
+    void *buffers[n_most];
+    long long values[n_most];
+    for (int k = 0; k < n; k++) {
+        const launch_t *l = &launches[k];
+        for (int i = 0; i < l->n_rows; i++) buffers[i] = table[l->rows[i]];
+        for (int i = 0; i < l->n_shared; i++) buffers[l->n_rows + i] = scratch + l->shared[i];
+        for (int i = 0; i < l->n_variables; i++) values[i] = variables[l->variables[i]];
+        if (l->parts == 1) l->entry(buffers, values, 0, scratch);
+        else loopwright_pool_run(l->entry, buffers, values, l->parts, scratch, l->stride);
+    }
+}
+
 /* How many threads wait for work. */
 EXPORT int loopwright_pool_workers(void) { return n_workers; }

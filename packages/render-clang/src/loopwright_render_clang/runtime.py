@@ -53,8 +53,10 @@ class Reused(Memory):
     __slots__ = ()
 
     def __del__(self) -> None:
-        with contextlib.suppress(Exception):  # at exit, what this calls may be gone already
+        try:
             reuse.blocks.give(self.owner)
+        except Exception:  # at exit, what this calls may be gone already
+            return
 
 
 def allocate(n_bytes: int) -> Memory:
@@ -103,47 +105,51 @@ class Scratch(threading.local):
         return self.memory.address
 
 
-_scratch = Scratch()
+scratch = Scratch()
 
 
 class Loaded:
-    """A kernel in this process. Keeps the library open for good: unloading gains nothing."""
+    """A kernel in this process. Keeps the library open for good: unloading gains nothing.
+
+    `entries`: per phase a function, its address and how many threads it runs in. `total`: bytes of
+    scratch memory, of which each thread has `stride` and `shared` are the places of arrays.
+    """
 
     __slots__ = (
-        "_entries",
-        "_n_buffers",
-        "_n_variables",
         "_needs_pool",
-        "_shared",
-        "_stride",
-        "_total",
+        "entries",
+        "n_buffers",
+        "n_variables",
+        "shared",
+        "stride",
+        "total",
     )
 
     def __init__(self, binary: bytes, program: Program) -> None:
         library = open_library(binary)
-        self._entries: list[tuple[Any, Any, int]] = []
+        self.entries: list[tuple[Any, Any, int]] = []
         for name, phase in zip(entry_names(program), program.phases, strict=True):
             function = library[name]
             function.restype = None
             pointer = ctypes.cast(function, ctypes.c_void_p)
-            self._entries.append((function, pointer, phase.threads))
+            self.entries.append((function, pointer, phase.threads))
         self._needs_pool = any(phase.threads > 1 for phase in program.phases)
-        self._n_buffers, self._n_variables = len(program.params), len(program.variables)
-        self._stride = scratch_bytes(program)
-        total = self._stride * max((p.threads for p in program.phases), default=1)
+        self.n_buffers, self.n_variables = len(program.params), len(program.variables)
+        self.stride = scratch_bytes(program)
+        total = self.stride * max((p.threads for p in program.phases), default=1)
         # Where each array that the phases share lies, behind what is each thread's own.
-        self._shared: list[int] = []
+        self.shared: list[int] = []
         for p in program.scratch:
-            self._shared.append(total)
+            self.shared.append(total)
             total += -(-param_bytes(p) // ALIGNMENT) * ALIGNMENT
-        self._total = total
+        self.total = total
 
     def bind(self, buffers: Sequence[Any], variables: Sequence[int] = ()) -> Bound:
         """The launch over these buffers and variables, ready to be repeated."""
-        if len(buffers) != self._n_buffers or len(variables) != self._n_variables:
+        if len(buffers) != self.n_buffers or len(variables) != self.n_variables:
             fail(
                 ArgumentError,
-                f"a kernel of {self._n_buffers} buffers and {self._n_variables} variables was "
+                f"a kernel of {self.n_buffers} buffers and {self.n_variables} variables was "
                 f"launched with {len(buffers)} and {len(variables)}",
             )
         return Bound(self, buffers, variables)
@@ -166,17 +172,17 @@ class Bound:
 
     def __call__(self) -> None:
         loaded, pointers, variables = self._loaded, self._pointers, self._variables
-        scratch = _scratch.get(loaded._total) if loaded._total else None
-        address = ctypes.c_void_p(scratch)
-        if loaded._shared and scratch is not None:  # another place for each launching thread
-            shared = [scratch + offset for offset in loaded._shared]
+        start = scratch.get(loaded.total) if loaded.total else None
+        address = ctypes.c_void_p(start)
+        if loaded.shared and start is not None:  # another place for each launching thread
+            shared = [start + offset for offset in loaded.shared]
             both = self._addresses + shared
             pointers = (ctypes.c_void_p * len(both))(*both)
-        for function, pointer, threads in loaded._entries:
+        for function, pointer, threads in loaded.entries:
             if threads == 1:
                 function(pointers, variables, 0, address)
             else:
-                stride = ctypes.c_longlong(loaded._stride)
+                stride = ctypes.c_longlong(loaded.stride)
                 self._run(pointer, pointers, variables, threads, address, stride)
 
 
@@ -225,7 +231,8 @@ def pool() -> Any:
 
 
 def _pool_binary() -> bytes:
-    source = resources.files("loopwright_render_clang").joinpath("pool.c").read_text("utf-8")
+    files = resources.files("loopwright_render_clang")
+    source = "\n".join(files.joinpath(name).read_text("utf-8") for name in ("pool.c", "call.c"))
     compiler, cache = compilers.find(), Cache()
     digest = hashlib.sha256(source.encode()).hexdigest()
     key = "\0".join(("loopwright pool", digest, compiler.key))

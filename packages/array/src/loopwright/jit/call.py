@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,36 +13,40 @@ from loopwright.evaluate import compute
 from loopwright.jit import tree
 from loopwright.jit.trace import Kind
 from loopwright.jit.variant import Input
-from loopwright.jit.variants import Key
 from loopwright.memory import Storage, storage
 from loopwright.options import current
 from loopwright_core.errors import ArgumentTypeError, fail
 from loopwright_core.ir.dtype import from_numpy
 from loopwright_core.ir.ops import Op
+from loopwright_core.kernel.options import Options
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """`kinds` and `paths` are of every array, `inputs` of those with elements, in order.
 
-    `is_numpy`: all arrays are NumPy's. `donated`: places in `inputs`.
+    `is_numpy`: all arrays are NumPy's. `donated`: places in `inputs`. `key` tells calls apart;
+    `labels` name its parts.
     """
 
-    bound: inspect.BoundArguments
-    kinds: tuple[Kind, ...]
-    paths: tuple[str, ...]
-    inputs: tuple[Input, ...]
+    arguments: dict[str, Any]
+    kinds: list[Kind]
+    paths: list[str]
+    inputs: list[Input]
     donated: tuple[int, ...]
     device: str
     is_numpy: bool
-    key: Key
+    options: Options
+    key: tuple[Hashable, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each part of the key is of."""
+        return (*self.arguments, *self.paths, "the device", "NumPy or not", "the options")
 
 
 def take_call(
-    bound: inspect.BoundArguments,
-    static: Sequence[str],
-    donate: Sequence[str],
-    owner: str | None,
+    arguments: dict[str, Any], static: Sequence[str], donate: Sequence[str], owner: str | None
 ) -> Call:
     """`owner`: the parameter that holds the object a method was called on.
 
@@ -51,38 +54,44 @@ def take_call(
     """
     arrays: list[Any] = []
     paths: list[str] = []
-    donated: list[bool] = []
-    parts: list[tuple[str, Hashable]] = []
-    for name, value in bound.arguments.items():
+    n_before: list[int] = []
+    key: list[Hashable] = []
+    for name, value in arguments.items():
+        n_before.append(len(arrays))
         if name == owner:
-            parts.append((name, id(value)))
+            key.append(("owner", id(value)))
         elif name in static:
-            parts.append((name, static_token(name, value)))
+            key.append(static_token(name, value))
         else:
-            taken = tree.take_apart(value, name)
-            arrays += taken.arrays
-            paths += taken.paths
-            donated += [name in donate] * len(taken.arrays)
-            parts.append((name, taken.key))
+            key.append(tree.take_apart(value, name, arrays, paths))
     device = _device(arrays, paths)
-    _compute_lazy(arrays)
-    taken_in = [_take_in(array, device) for array in arrays]
-    kinds = tuple([kind for kind, _ in taken_in])
-    with_memory = [
-        (one, d) for (_, one), d in zip(taken_in, donated, strict=True) if one is not None
-    ]
-    is_numpy = bool(arrays) and not any(isinstance(a, Array) for a in arrays)
-    parts += [(path, kind) for path, kind in zip(paths, kinds, strict=True)]
-    parts += [("the device", device), ("NumPy or not", is_numpy), ("the options", current())]
+    is_numpy = bool(arrays)
+    for array in arrays:
+        if isinstance(array, Array):
+            is_numpy = False
+            _compute_lazy(arrays)
+            break
+    kinds: list[Kind] = []
+    inputs: list[Input] = []
+    places: list[int] = []  # in `inputs`, of each array
+    for array in arrays:
+        kind, one = _take_in(array, device)
+        kinds.append(kind)
+        key.append(kind.key)
+        places.append(len(inputs))
+        if one is not None:
+            inputs.append(one)
+    donated: list[int] = []
+    if donate:
+        n_before.append(len(arrays))
+        for i, name in enumerate(arguments):
+            if name in donate:
+                of_it = range(n_before[i], n_before[i + 1])
+                donated += [places[a] for a in of_it if kinds[a].has_memory]
+    options = current()
+    key += [device, is_numpy, options]
     return Call(
-        bound,
-        kinds,
-        tuple(paths),
-        tuple([one for one, _ in with_memory]),
-        tuple([i for i, (_, is_donated) in enumerate(with_memory) if is_donated]),
-        device,
-        is_numpy,
-        tuple(parts),
+        arguments, kinds, paths, inputs, tuple(donated), device, is_numpy, options, tuple(key)
     )
 
 
@@ -129,12 +138,9 @@ def _take_in(array: Any, device: str) -> tuple[Kind, Input | None]:
         node, known = array._uop, True
     else:
         values = np.asarray(array)
-        dtype = from_numpy(values.dtype)
-        flags = values.flags
-        if dtype is not None and flags.c_contiguous and flags.aligned and values.size:
-            return Kind(dtype, values.shape), Input(
-                Storage(dtype, values.shape, device, values), None
-            )
+        dtype, flags, shape = from_numpy(values.dtype), values.flags, values.shape
+        if dtype is not None and flags.c_contiguous and flags.aligned and 0 not in shape:
+            return Kind(dtype, shape), Input(Storage(dtype, shape, device, values), None)
         node, known = from_host(values, device, None)._uop, False
     axes: tuple[int, ...] | None = None
     if node.op is Op.PERMUTE and node.src[0].op is Op.BUFFER:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
@@ -21,9 +22,12 @@ from loopwright.jit.trace import trace
 from loopwright.jit.variant import Variant
 from loopwright.jit.variants import Variants
 from loopwright.kernels import KernelView
-from loopwright.options import note_kernel
+from loopwright.options import current, note_kernel
 from loopwright.tracing import is_tracing
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, TraceError, fail
+from loopwright_core.kernel.options import Options
+
+_N_RECENT = 4
 
 Names = str | int | Sequence[str | int]
 
@@ -65,8 +69,17 @@ class Jitted:
             fail(ArgumentError, f"{', '.join(both)} cannot be static and donated")
         self._variants = Variants(self._name)
         self._owners: dict[int, Any] = {}
+        # Calls in one step, the latest first, each with the options it was made under.
+        self._recent: tuple[tuple[Options, Callable[[tuple[Any, ...]], Any]], ...] = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs and not is_tracing():
+            options = current()
+            for made_under, call in self._recent:
+                if made_under is options:
+                    found = call(args)
+                    if found is not None:
+                        return found
         return self._call(args, kwargs, None)
 
     def kernels(self, *args: Any, **kwargs: Any) -> list[KernelView]:
@@ -115,13 +128,24 @@ class Jitted:
         if into is not None:
             into.fill(results, given)
             return into.value
+        if not kwargs and not call.options.opts_by_kernel:
+            self._remember(call, variant, args)
         return tree.put_together(variant.result, iter(results))
 
+    def _remember(self, call: Call, variant: Variant, args: Sequence[Any]) -> None:
+        """Let the next such call go in one step."""
+        if call.is_numpy and all(type(one) is np.ndarray for one in args):
+            if variant.in_one_step is None:
+                variant.in_one_step = variant.numpy_call(len(args)) or False
+            if variant.in_one_step:
+                new = (call.options, variant.in_one_step)
+                self._recent = (new, *[one for one in self._recent if one != new])[:_N_RECENT]
+
     def _take(self, args: Sequence[Any], kwargs: dict[str, Any], owner: Any) -> Call:
-        bound = self._signature.bind(args, kwargs)
+        arguments = self._signature.bind(args, kwargs)
         is_owned = owner is not None and not tree.is_container(owner)
         parameter = self._signature.names[0] if is_owned else None
-        return take_call(bound, self._static, self._donate, parameter)
+        return take_call(arguments, self._static, self._donate, parameter)
 
     def _variant(self, call: Call, owner: Any) -> Variant:
         def make() -> Variant:
@@ -133,7 +157,8 @@ class Jitted:
             traced = trace(
                 self._f,
                 self._name,
-                call.bound,
+                self._signature.full,
+                call.arguments,
                 static,
                 call.kinds,
                 call.paths,
@@ -143,7 +168,7 @@ class Jitted:
             )
             return Variant(traced.captured, traced.result, call.is_numpy, call.donated)
 
-        return self._variants.get(call.key, make)
+        return self._variants.get(call, make)
 
     def _watch(self, parameter: str, owner: Any) -> None:
         """Forget an object's variants when it is gone: another may get its identity."""
@@ -154,7 +179,7 @@ class Jitted:
 
         def forget(_: Any) -> None:
             owners.pop(place, None)
-            variants.forget((parameter, place))
+            variants.forget(("owner", place))
 
         try:
             owners[place] = weakref.ref(owner, forget)
@@ -169,17 +194,25 @@ class Jitted:
                 return value
             return from_host(np.asarray(value), None, None)
 
-        bound = self._signature.bind(args, kwargs)
-        for name, value in bound.arguments.items():
+        arguments = self._signature.bind(args, kwargs)
+        for name, value in arguments.items():
             if name not in self._static:
-                bound.arguments[name] = tree.map_known_arrays(value, as_array)
+                arguments[name] = tree.map_known_arrays(value, as_array)
+        bound = inspect.BoundArguments(self._signature.full, arguments)
         result = self._f(*bound.args, **bound.kwargs)
         if out is None:
             return result
-        targets, values = tree.take_apart(out, "out"), tree.take_apart(result, "the result")
-        for target, value in zip(targets.arrays, values.arrays, strict=False):
-            if not isinstance(target, Array):
-                fail(TraceError, "out= cannot be written while a function is traced")
+        targets: list[Any] = []
+        values: list[Any] = []
+        tree.take_apart(out, "out", targets, [])
+        tree.take_apart(result, "the result", values, [])
+        if len(targets) != len(values) or not all(isinstance(t, Array) for t in targets):
+            fail(
+                TraceError,
+                "while a function is traced, out= takes a Loopwright array for each result",
+                fix="leave out= out",
+            )
+        for target, value in zip(targets, values, strict=True):
             target._uop = value._uop
         return out
 

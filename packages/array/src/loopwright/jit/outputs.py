@@ -27,8 +27,9 @@ class Out:
     def __init__(self, out: Any, captured: Captured) -> None:
         self.value = out
         self._captured = captured
-        taken = tree.take_apart(out, "out")
-        self._arrays = taken.arrays
+        self._arrays: list[Any] = []
+        paths: list[str] = []
+        tree.take_apart(out, "out", self._arrays, paths)
         outputs = captured.outputs
         if len(self._arrays) != len(outputs):
             fail(
@@ -36,7 +37,7 @@ class Out:
                 f"out holds {len(self._arrays)} arrays, {captured.name} returns {len(outputs)}",
                 fix="give one array for each, in the same containers",
             )
-        for array, path, output in zip(self._arrays, taken.paths, outputs, strict=True):
+        for array, path, output in zip(self._arrays, paths, outputs, strict=True):
             if not isinstance(array, (np.ndarray, Array)):
                 fail(ArgumentTypeError, f"{path} is a {type(array).__name__}, not an array")
             if tuple(array.shape) != output.shape:

@@ -16,31 +16,35 @@ class Signature:
 
     def __init__(self, f: Callable[..., Any], name: str) -> None:
         try:
-            self._signature = inspect.signature(f)
+            self.full = inspect.signature(f)
         except (TypeError, ValueError):  # some functions of C do not tell
-            self._signature = inspect.Signature(
+            self.full = inspect.Signature(
                 [_KINDS("args", _KINDS.VAR_POSITIONAL), _KINDS("kwargs", _KINDS.VAR_KEYWORD)]
             )
         self._name = name
-        parameters = self._signature.parameters.values()
-        self.names = tuple(self._signature.parameters)
+        parameters = self.full.parameters
+        self.names = tuple(parameters)
         self._positional = tuple(
             p.name
-            for p in parameters
+            for p in parameters.values()
             if p.kind in (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
         )
         self.takes_out = "out" in self.names
-        # Arguments that are the parameters as they stand need no binding.
-        self.n_plain = len(self.names) if self._positional == self.names else -1
+        self._defaults = [p.default for p in parameters.values()]
+        self._is_plain = all(p.kind is _KINDS.POSITIONAL_OR_KEYWORD for p in parameters.values())
 
-    def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+    def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments by parameter, defaults included. Raises ArgumentTypeError."""
+        if self._is_plain and not kwargs and len(args) <= len(self.names):
+            values = [*args, *self._defaults[len(args) :]]
+            if _KINDS.empty not in self._defaults[len(args) :]:
+                return dict(zip(self.names, values, strict=True))
         try:
-            bound = self._signature.bind(*args, **kwargs)
+            bound = self.full.bind(*args, **kwargs)
         except TypeError as error:
             fail(ArgumentTypeError, f"{self._name}() {error}")
         bound.apply_defaults()
-        return bound
+        return bound.arguments
 
     def select(self, given: Any, setting: str) -> tuple[str, ...]:
         """Names of parameters from names and positions. Raises ArgumentError."""

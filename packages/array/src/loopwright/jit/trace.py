@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.uop import UOp
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Kind:
     """What is known of an array while tracing. `shape`: of its memory, in row-major order;
     `axes`: how the array's own axes are permuted from it, None where they are not."""
@@ -28,6 +28,11 @@ class Kind:
     dtype: DType
     shape: tuple[int, ...]
     axes: tuple[int, ...] | None = None
+
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        """What tells it apart."""
+        return self.dtype.name, self.shape, self.axes
 
     @property
     def has_memory(self) -> bool:
@@ -50,7 +55,8 @@ class Traced:
 def trace(
     f: Callable[..., Any],
     name: str,
-    bound: inspect.BoundArguments,
+    signature: inspect.Signature,
+    given: dict[str, Any],
     static: Sequence[str],
     kinds: Sequence[Kind],
     paths: Sequence[str],
@@ -60,7 +66,7 @@ def trace(
 ) -> Traced:
     """Run `f` over inputs of those kinds and capture what it returns.
 
-    `bound`: its arguments, whose arrays are exchanged. `donated`: places in `kinds`.
+    `given`: its arguments by parameter, whose arrays are exchanged. `donated`: places in `kinds`.
     """
     with tracing(name) as running:
         inputs: list[UOp] = []
@@ -77,20 +83,19 @@ def trace(
         left = iter(arrays)
         arguments = {
             parameter: value if parameter in static else tree.put_together(value, left)
-            for parameter, value in bound.arguments.items()
+            for parameter, value in given.items()
         }
-        own = inspect.BoundArguments(bound.signature, arguments)
+        own = inspect.BoundArguments(signature, arguments)
         try:
             result = f(*own.args, **own.kwargs)
         except Exception as error:
             said = ", ".join(f"{path}: {kind}" for path, kind in zip(paths, kinds, strict=True))
             error.add_note(f"while lw.jit traced {name}({said})")
             raise
-        taken = tree.take_apart(result, f"the result of {name}")
-        values = [
-            _node(array, path, device)
-            for array, path in zip(taken.arrays, taken.paths, strict=True)
-        ]
+        returned: list[Any] = []
+        places: list[str] = []
+        tree.take_apart(result, f"the result of {name}", returned, places)
+        values = [_node(one, path, device) for one, path in zip(returned, places, strict=True)]
         captured = capture(values, inputs, device, current(), name, kernel_name, donated)
         # what a later call fills the containers with is no value of this one
         shell = tree.put_together(result, iter([np.False_] * len(values)))

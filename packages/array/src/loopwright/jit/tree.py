@@ -25,34 +25,18 @@ def is_array(value: Any) -> bool:
     return isinstance(value, (Array, np.ndarray, np.generic))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Tree:
-    """A value taken apart.
-
-    `arrays`: the array leaves in order, `paths` where each is (`params['w'][0]`). `key`: hashable;
-    equal for values that differ in their array leaves only.
-    """
-
-    value: Any
-    arrays: list[Any]
-    paths: list[str]
-    key: Hashable
-
-
-def take_apart(value: Any, path: str) -> Tree:
-    """Raises ArgumentTypeError for a leaf that is neither an array nor a plain value."""
-    arrays: list[Any] = []
-    paths: list[str] = []
-    return Tree(value, arrays, paths, _walk(value, path, arrays, paths))
-
-
 def is_container(value: Any) -> bool:
     """Whether it is looked into."""
     is_instance = dataclasses.is_dataclass(value) and not isinstance(value, type)
     return is_instance or isinstance(value, (tuple, list, dict))
 
 
-def _walk(value: Any, path: str, arrays: list[Any], paths: list[str]) -> Hashable:
+def take_apart(value: Any, path: str, arrays: list[Any], paths: list[str]) -> Hashable:
+    """Append the array leaves in order, and where each is (`params['w'][0]`).
+
+    Returns what is equal for values that differ in their array leaves only. Raises
+    ArgumentTypeError for a leaf that is neither an array nor a plain value.
+    """
     if is_array(value):
         arrays.append(value)
         paths.append(path)
@@ -67,7 +51,7 @@ def _walk(value: Any, path: str, arrays: list[Any], paths: list[str]) -> Hashabl
             fix="pass arrays, numbers, texts, None, or tuples, lists, dicts and dataclasses of "
             "them; name an argument in static= to pass anything that can be hashed",
         )
-    inner = tuple([(name, _walk(part, at, arrays, paths)) for name, part, at in parts])
+    inner = tuple([(name, take_apart(part, at, arrays, paths)) for name, part, at in parts])
     return type(value), inner
 
 
@@ -112,7 +96,7 @@ def map_known_arrays(value: Any, change: Callable[[Any], Any]) -> Any:
     if not is_container(value):
         return value
     arrays: list[Any] = []
-    _walk(value, "", arrays, [])
+    take_apart(value, "", arrays, [])
     return put_together(value, iter([change(array) for array in arrays]))
 
 

@@ -7,16 +7,13 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Hashable
-from typing import TypeAlias
 
+from loopwright.jit.call import Call
 from loopwright.jit.variant import Variant
 
 # More kinds of arguments than a program means to have: each costs a trace and a compilation.
 _MANY = 24
 _MOST = 256
-
-# What tells calls apart: (which part of the call, what it is) pairs.
-Key: TypeAlias = tuple[tuple[str, Hashable], ...]
 
 
 class RetraceWarning(UserWarning):
@@ -28,13 +25,15 @@ class Variants:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._by_key: dict[Key, Variant] = {}
+        self._by_key: dict[tuple[Hashable, ...], Variant] = {}
+        self._labels: dict[tuple[Hashable, ...], tuple[str, ...]] = {}
         self._lock = threading.RLock()
         self._n_made = 0
         _all.add(self)
 
-    def get(self, key: Key, make: Callable[[], Variant]) -> Variant:
-        """The variant of that key; one thread makes it while others wait."""
+    def get(self, call: Call, make: Callable[[], Variant]) -> Variant:
+        """The variant for that call; one thread makes it while others wait."""
+        key = call.key
         found = self._by_key.get(key)
         if found is not None:
             return found
@@ -45,13 +44,16 @@ class Variants:
             made = make()
             self._by_key[key] = made
             self._n_made += 1
+            if self._n_made <= _MANY:
+                self._labels[key] = call.labels
             if self._n_made == _MANY:
                 self._warn()
+                self._labels.clear()
             if len(self._by_key) > _MOST:
                 del self._by_key[next(iter(self._by_key))]
             return made
 
-    def forget(self, part: tuple[str, Hashable]) -> None:
+    def forget(self, part: Hashable) -> None:
         """Drop the variants whose key has that part."""
         with self._lock:
             for key in [key for key in self._by_key if part in key]:
@@ -62,10 +64,12 @@ class Variants:
 
     def _warn(self) -> None:
         seen: dict[str, set[Hashable]] = {}
-        for key in self._by_key:
-            for part, what in key:
-                seen.setdefault(part, set()).add(what)
-        varied = [f"{part} ({len(whats)} kinds)" for part, whats in seen.items() if len(whats) > 1]
+        for key, labels in self._labels.items():
+            for label, part in zip(labels, key, strict=True):
+                seen.setdefault(label, set()).add(part)
+        varied = [
+            f"{label} ({len(parts)} kinds)" for label, parts in seen.items() if len(parts) > 1
+        ]
         warnings.warn(
             f"{self._name} was traced {self._n_made} times: {', '.join(varied)} varied. Every new "
             "shape, dtype or Python number compiles anew. Give numbers that change as arrays or "
