@@ -251,7 +251,7 @@ def test_retracing_too_often_is_told() -> None:
         warnings.simplefilter("always")
         for i in range(40):
             f(x, i / 64)
-    assert [w.category for w in told] == [RetraceWarning]
+    assert [(w.category, w.filename) for w in told] == [(RetraceWarning, __file__)]
     assert "lr (24 kinds) varied" in str(told[0].message)
 
 

@@ -244,12 +244,18 @@ class Array(Methods, Operators):
     def __repr__(self) -> str:
         if self._uop.op is Op.BUFFER or graph.scalar(self._uop) is not None:
             return str(self)
+        return self._described("not computed yet")
+
+    def _described(self, why: str) -> str:
         return (
-            f"<lazy Array of shape {self.shape}, dtype {self.dtype}, device {self._device}: "
-            "not computed yet>"
+            f"<lazy Array of shape {self.shape}, dtype {self.dtype}, device {self._device}: {why}>"
         )
 
     def __str__(self) -> str:
+        from loopwright.tracing import depends_on_trace
+
+        if depends_on_trace(self._uop):
+            return self._described("traced by lw.jit")
         value = graph.scalar(self._uop)
         if value is not None:
             values = np.broadcast_to(np.array(value.arg).astype(self.dtype.numpy), self.shape)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 import numpy as np
 
@@ -21,13 +23,27 @@ def users_line() -> str:
 
 def users_call() -> tuple[str, str]:
     """File and line of the nearest caller outside, and the name of the function it called."""
-    frame = sys._getframe(1)
     called = ""
-    while frame is not None:
+    for frame in _frames():
         path = frame.f_code.co_filename
         if not path.startswith(_PASSING) and not path.startswith("<"):
             return f"{path}:{frame.f_lineno}", called
         if path.startswith(_OURS):
             called = frame.f_code.co_name
-        frame = frame.f_back  # type: ignore[assignment]
     return "", called
+
+
+def users_level() -> int:
+    """The `stacklevel` of a warning that is to name the nearest caller outside."""
+    for level, frame in enumerate(_frames()):
+        if not frame.f_code.co_filename.startswith(_PASSING):
+            return level
+    return 1
+
+
+def _frames() -> Iterator[FrameType]:
+    """The frames from that of the function in this module that asks, outwards."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back

@@ -10,7 +10,8 @@ from typing import NoReturn
 
 from loopwright.callers import users_call
 from loopwright_core.errors import ArgumentError, TraceError, fail
-from loopwright_core.ir.uop import UOp
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import UOp, toposort
 
 # What a user wrote, by the function of ours that was called first.
 _WRITTEN = {
@@ -86,6 +87,14 @@ def tracing(name: str) -> Iterator[Trace]:
 def is_tracing() -> bool:
     """Whether a trace runs in this thread."""
     return _running.depth > 0
+
+
+def depends_on_trace(node: UOp) -> bool:
+    """Whether a value is computed from the inputs of a trace that runs in this thread."""
+    if not is_tracing():
+        return False
+    leaves = [leaf for leaf in toposort((node,)) if leaf.op is Op.BUFFER]
+    return any(isinstance(_absent.get(leaf.arg.slot), Trace) for leaf in leaves)
 
 
 def refuse_absent(buffers: Iterable[UOp]) -> None:

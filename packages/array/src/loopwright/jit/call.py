@@ -117,7 +117,7 @@ def _device(arrays: Sequence[Any], paths: Sequence[str]) -> str:
             if found is not None and array._device != found:
                 refuse_devices(path, found, array._device)
             found = array._device
-    return as_device(found)
+    return as_device(None) if found is None else found
 
 
 def _compute_lazy(arrays: Sequence[Any]) -> None:

@@ -8,6 +8,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Hashable
 
+from loopwright.callers import users_level
 from loopwright.jit.call import Call
 from loopwright.jit.variant import Variant
 
@@ -75,7 +76,7 @@ class Variants:
             "shape, dtype or Python number compiles anew. Give numbers that change as arrays or "
             "NumPy scalars (np.float32(lr)), and pad to fewer shapes.",
             RetraceWarning,
-            stacklevel=2,
+            stacklevel=users_level(),
         )
 
     def renew_lock(self) -> None:

@@ -1,0 +1,235 @@
+"""`lw.jit` and memory: out=, donated arguments, what is kept and what is handed out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright.jit.capture import Captured, share_memory
+from loopwright.memory import buffer_node
+from loopwright_core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
+from loopwright_core.ir import dtype as dt
+
+
+def f32(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+@lw.jit
+def both(x: Any, y: Any) -> Any:
+    """Two kernels: the sum is of rows of a product."""
+    z = x @ y
+    return z, lw.cumulative_sum(z, axis=0)
+
+
+def reference(x: Any, y: Any) -> list[np.ndarray[Any, Any]]:
+    z = lw.asarray(x) @ lw.asarray(y)
+    return [z.numpy(), lw.cumulative_sum(z, axis=0).numpy()]
+
+
+def test_out_is_written_and_returned() -> None:
+    """Arrays of any layout get the results, and the containers given come back."""
+    x, y = f32(5, 5), f32(5, 5, seed=1)
+    plain = (np.empty((5, 5), np.float32), np.empty((5, 5), np.float32))
+    odd = [np.empty((10, 5), np.float32)[::2], np.empty((5, 5), ">f4")]
+    for out in (plain, odd):
+        assert both(x, y, out=out) is out
+        for got, want in zip(out, reference(x, y), strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("n_before", range(3))
+def test_out_that_overlaps(n_before: int) -> None:
+    """Results are as if all was computed before anything is written, whatever overlaps."""
+    x, y = f32(5, 5), f32(5, 5, seed=1)
+    for _ in range(n_before):  # also where the call goes in one step by then
+        both(x, y)
+    want = reference(x, y)
+    memory = np.concatenate([x, y])
+    got = both(memory[:5], memory[5:], out=(memory[5:], memory[:5]))
+    np.testing.assert_array_equal(got[0], want[0])
+    np.testing.assert_array_equal(got[1], want[1])
+    memory = np.concatenate([x, y, y])
+    both(x, y, out=(memory[2:7], memory[4:9]))  # the later one is written last
+    np.testing.assert_array_equal(memory[2:4], want[0][:2])
+    np.testing.assert_array_equal(memory[4:9], want[1])
+    shift = np.arange(9, dtype=np.float32)
+    lw.jit(lambda v: v[::-1] + 0)(shift[:8], out=shift[1:])
+    np.testing.assert_array_equal(shift, [0, 7, 6, 5, 4, 3, 2, 1, 0])
+
+
+def test_out_that_a_constant_is_read_from() -> None:
+    """An array the function closed over is read before it is written."""
+    table = f32(6)
+    before = table.copy()
+    f = lw.jit(lambda x: x + lw.asarray(table)[::-1])
+    f(f32(6, seed=3), out=table)
+    np.testing.assert_array_equal(table, f32(6, seed=3) + before[::-1])
+
+
+def test_out_of_loopwright_arrays_is_bound_anew() -> None:
+    """The array has the result; what was made of it before has the old value."""
+    x, out = f32(4), lw.asarray(f32(4, seed=1))
+    older = out + 1
+    f = lw.jit(lambda x: x * 2)
+    assert f(lw.asarray(x), out=out) is out
+    np.testing.assert_array_equal(out.numpy(), x * 2)
+    np.testing.assert_array_equal(older.numpy(), f32(4, seed=1) + 1)
+    assert f(x, out=out) is out
+    mixed = np.empty(4, np.float32)
+    f(lw.asarray(x), out=mixed)
+    np.testing.assert_array_equal(mixed, x * 2)
+
+
+def test_out_that_does_not_fit_is_refused() -> None:
+    """Shape, dtype, number, type, and arrays that are read-only; nothing is written."""
+    f = lw.jit(lambda x: x * 2)
+    x = f32(4)
+    frozen = np.zeros(4, np.float32)
+    frozen.flags.writeable = False
+    for bad, kind, match in (
+        (np.zeros(5, np.float32), ShapeError, r"out has shape \(5,\), the result \(4,\)"),
+        (np.zeros(4), DTypeError, "out is of float64, the result of float32"),
+        ((frozen, frozen), ArgumentError, "out holds 2 arrays, <lambda> returns 1"),
+        (frozen, ArgumentError, "read-only"),
+        (np.float32(0), ArgumentTypeError, "out is a float32, not an array"),
+        ({1}, ArgumentTypeError, "out is a set"),
+    ):
+        with pytest.raises(kind, match=match):
+            f(x, out=bad)
+    assert not frozen.any()
+    own = lw.jit(lambda x, out: x + out)  # a parameter of that name is the function's
+    np.testing.assert_array_equal(own(x, out=x), x + x)
+
+
+def test_donated_arrays_are_gone() -> None:
+    """The array, views and expressions of it are refused by name; others are not touched."""
+    step = lw.jit(lambda x, g: lw.cumulative_sum(x, axis=0) - g, donate="x")
+    x = lw.asarray(f32(8)) + 0
+    lw.evaluate(x)
+    view, expression = x[2:], x * 2
+    g = lw.asarray(f32(8, seed=1))
+    got = step(x, g)
+    want = lw.cumulative_sum(lw.asarray(f32(8)), axis=0) - g
+    np.testing.assert_array_equal(got.numpy(), want.numpy())
+    for gone in (x, view, expression):
+        with pytest.raises(ArgumentError, match=r"donated to <lambda>.*test_jit_memory\.py:\d+"):
+            gone.numpy()
+    with pytest.raises(ArgumentError, match="donated"):
+        step(x, g)
+    with pytest.raises(ArgumentError, match="donated"):
+        lw.jit(lambda y: y + x)(g)
+    g.numpy()
+    again = step(got, g)  # the result of one step is the next one's to take
+    assert again.shape == (8,)
+
+
+def address(x: lw.Array) -> int:
+    return int(np.asarray(x).__array_interface__["data"][0])
+
+
+def test_donated_memory_is_used_again() -> None:
+    """A result takes the memory of a donated array that only the call holds, and of no other."""
+
+    @lw.jit(donate=0)
+    def f(x: Any) -> Any:
+        return lw.cumulative_sum(lw.cumulative_sum(x, axis=0)[::-1], axis=0)
+
+    def made() -> lw.Array:
+        x = lw.asarray(f32(64)) + 1
+        lw.evaluate(x)
+        return x
+
+    want = f.__wrapped__(made()).numpy()
+    x = made()
+    place = address(x)
+    got = f(x)
+    assert address(got) == place
+    np.testing.assert_array_equal(got.numpy(), want)
+    x = made()
+    held = x.numpy()
+    before = held.copy()
+    got = f(x)
+    assert address(got) != place or held.ctypes.data != place
+    np.testing.assert_array_equal(held, before)
+    np.testing.assert_array_equal(got.numpy(), want)
+    user = f32(64) + np.float32(1)
+    before = user.copy()
+    np.testing.assert_array_equal(f(lw.asarray(user)).numpy(), want)
+    np.testing.assert_array_equal(user, before)  # shared, and the user's
+    result = f(user)  # given as NumPy's: its owner said so
+    np.testing.assert_array_equal(result, want)
+    assert np.shares_memory(result, user)
+
+
+def test_a_donated_argument_that_is_the_result() -> None:
+    """It comes back as an array of its own, though the argument is gone."""
+    f = lw.jit(lambda x: x, donate=0)
+    x = lw.asarray(f32(3)) + 0
+    lw.evaluate(x)
+    got = f(x)
+    np.testing.assert_array_equal(got.numpy(), f32(3))
+
+
+def test_results_outlive_later_calls() -> None:
+    """What a call returned keeps its values through calls of the same kind."""
+    x, y = f32(40, 40), f32(40, 40, seed=1)
+    kept = [both(x + i, y) for i in range(6)]
+    lazy = [both(lw.asarray(x + i), y) for i in range(6)]
+    for i in range(6):
+        for got, want in zip(kept[i], reference(x + i, y), strict=True):
+            np.testing.assert_array_equal(got, want)
+        for other, want in zip(lazy[i], kept[i], strict=True):
+            np.testing.assert_array_equal(other.numpy(), want)
+
+
+def captured(n: int) -> Captured:
+    """A chain of n kernels."""
+
+    @lw.jit
+    def f(x: Any) -> Any:
+        for _ in range(n):
+            x = lw.cumulative_sum(x[::-1] * 2, axis=0)
+        return x
+
+    return f.captured(np.arange(16))
+
+
+def test_temporaries_share_memory() -> None:
+    """A chain needs two blocks at any length; the table's parts are in order."""
+    found = captured(9)
+    assert len(found.kernels) == 9
+    assert [row.kind for row in found.table] == ["input", "output", "temporary", "temporary"]
+    assert found.first_temporary == 2
+    assert [row.n_bytes for row in found.table] == [128] * 4
+    rows = [set(kernel.rows) for kernel in found.kernels]
+    assert all(len(pair) == 2 for pair in rows)
+
+
+def test_blocks_are_as_few_as_can_be() -> None:
+    """Blocks equal the most temporaries alive at once; no two of one step or lifetime share."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        n_steps = int(rng.integers(1, 12))
+        spans = [sorted(rng.integers(0, n_steps, 2).tolist()) for _ in range(rng.integers(1, 15))]
+        nodes = [buffer_node(dt.uint8, (int(rng.integers(1, 99)),)) for _ in spans]
+        uses = [
+            [
+                (node, node.arg.shape[0])
+                for node, span in zip(nodes, spans, strict=True)
+                if step in span
+            ]
+            for step in range(n_steps)
+        ]
+        sizes, places = share_memory(uses)
+        alive = [
+            [n for n, (a, b) in zip(nodes, spans, strict=True) if a <= step <= b]
+            for step in range(n_steps)
+        ]
+        assert len(sizes) == max(map(len, alive))
+        for together in alive:
+            assert len({places[node] for node in together}) == len(together)
+        assert all(sizes[places[node]] >= node.arg.shape[0] for node in nodes)
