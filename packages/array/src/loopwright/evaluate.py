@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -37,6 +35,7 @@ from loopwright_core.ir.ops import Op
 from loopwright_core.ir.shape import shape_of
 from loopwright_core.ir.uop import UOp
 from loopwright_core.kernel.options import Options
+from loopwright_core.locks import new_lock
 from loopwright_core.plugin.device import Device
 from loopwright_core.plugin.loader import registry
 
@@ -166,17 +165,7 @@ def run_plan(plan: Plan, device_name: str) -> None:
     device.synchronize()
 
 
-_build_lock = threading.Lock()
-
-
-def _renew_lock() -> None:
-    """A forked child has one thread: whoever held the lock in the parent is not there."""
-    global _build_lock
-    _build_lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+_build_lock = new_lock()
 
 
 def build_all(plan: Plan, device: Device, options: Options) -> list[Built]:

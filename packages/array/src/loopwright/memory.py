@@ -44,6 +44,9 @@ class Storage:
 
     def on(self, device: Device) -> Any:
         """The device memory, copied or allocated by the first call."""
+        memory = self._memory
+        if memory is not None:
+            return memory
         with self._lock:
             if self._memory is None:
                 if self.host is not None:

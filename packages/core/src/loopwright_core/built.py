@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from loopwright_core.cache import Cache
 from loopwright_core.ir.uop import UOp
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.options import Options
+from loopwright_core.locks import new_lock
 from loopwright_core.plugin.device import Device
 from loopwright_core.program.program import Program
 from loopwright_core.reproduce import Recipe, reproducible
@@ -26,7 +26,7 @@ class Built:
         self.kernel = kernel
         self.program = program
         self.source = source
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._binary: bytes | None = None
         self._loaded: Any = _ABSENT
 
@@ -75,7 +75,7 @@ class Memo:
 
     def __init__(self, n_max: int = 2048) -> None:
         self._n_max = n_max
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._built: OrderedDict[Any, Built] = OrderedDict()
 
     def get(self, ast: UOp, device: Device, options: Options, name: str | None) -> Built | None:

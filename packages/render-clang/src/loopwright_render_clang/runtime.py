@@ -17,6 +17,7 @@ import numpy as np
 
 from loopwright_core.cache import Cache
 from loopwright_core.errors import ArgumentError, DeviceError, fail
+from loopwright_core.locks import new_lock
 from loopwright_core.program.clayout import param_bytes, scratch_bytes
 from loopwright_core.program.program import Program
 from loopwright_render_clang import compilers, reuse
@@ -217,7 +218,7 @@ def open_library(binary: bytes) -> ctypes.CDLL:
 
 
 _pool: ctypes.CDLL | None = None
-_pool_lock = threading.Lock()
+_pool_lock = new_lock()
 
 
 def pool() -> Any:

@@ -13,7 +13,6 @@ from loopwright.api.axes import one_axis
 from loopwright.api.dtypes import astype, operand
 from loopwright.api.indexing import checked_index
 from loopwright.array import Array, from_host
-from loopwright.memory import is_known
 from loopwright.promotion import SMALL_FLOATS, accumulator, is_weak, joint_device
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, fail
 from loopwright_core.ir import dtype as dt
@@ -57,11 +56,17 @@ def scatter_add(x: Any, indices: Any, values: Any, /, *, axis: int = 0) -> Array
     added = graph.reshape(graph.expand(graph.cast(new._uop, x.dtype), sizes), lined)
     added, base = graph.cast(added, wide), graph.cast(x._uop, wide)
     line = graph.reshape(index._uop, (n_added,))
-    if n > _MAX_COMPARED and all(is_known(node) for node in (added, base, line)):
+    if n > _MAX_COMPARED and _are_known(added, base, line):
         total = _on_host(Array(base, device), Array(line, device), Array(added, device), place)
     else:
         total = _compared(base, line, added, place)
     return Array(graph.cast(total, x.dtype), device)
+
+
+def _are_known(*nodes: UOp) -> bool:
+    from loopwright.memory import is_known  # brings in the compiler, which importing does not need
+
+    return all(is_known(node) for node in nodes)
 
 
 def _fits(shape: tuple[int, ...], sizes: tuple[int, ...]) -> bool:

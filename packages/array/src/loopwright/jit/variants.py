@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import warnings
-import weakref
 from collections.abc import Callable, Hashable
 
 from loopwright.callers import users_level
 from loopwright.jit.call import Call
 from loopwright.jit.variant import Variant
+from loopwright_core.locks import new_rlock
 
 # More kinds of arguments than a program means to have: each costs a trace and a compilation.
 _MANY = 24
@@ -28,9 +26,8 @@ class Variants:
         self._name = name
         self._by_key: dict[tuple[Hashable, ...], Variant] = {}
         self._labels: dict[tuple[Hashable, ...], tuple[str, ...]] = {}
-        self._lock = threading.RLock()
+        self._lock = new_rlock()
         self._n_made = 0
-        _all.add(self)
 
     def get(self, call: Call, make: Callable[[], Variant]) -> Variant:
         """The variant for that call; one thread makes it while others wait."""
@@ -78,19 +75,3 @@ class Variants:
             RetraceWarning,
             stacklevel=users_level(),
         )
-
-    def renew_lock(self) -> None:
-        """For a forked child, in which the lock's holder may be missing."""
-        self._lock = threading.RLock()
-
-
-_all: weakref.WeakSet[Variants] = weakref.WeakSet()
-
-
-def _renew_locks() -> None:
-    for variants in list(_all):
-        variants.renew_lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_locks)

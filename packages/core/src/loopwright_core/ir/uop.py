@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import struct
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from typing import Any, TypeAlias
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
+from loopwright_core.locks import new_rlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +103,7 @@ class _Ref(weakref.ref[UOp]):
 
 _nodes: dict[Any, _Ref] = {}
 # Guards every change of an entry whose node has died. Re-entered where collection runs inside it.
-_lock = threading.RLock()
+_lock = new_rlock()
 
 
 def _kept(node: UOp, made: _Ref) -> UOp:
@@ -123,16 +122,6 @@ def _forget(ref: Any) -> None:
     with _lock:
         if _nodes.get(key) is ref:
             del _nodes[key]
-
-
-def _renew_lock() -> None:
-    """A forked child has one thread: whoever held the lock in the parent is not there."""
-    global _lock
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
 
 
 def _key(arg: Any) -> Any:

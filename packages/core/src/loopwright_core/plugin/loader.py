@@ -20,6 +20,7 @@ from typing import Any, Literal
 import pluggy
 
 from loopwright_core.errors import PluginError, fail
+from loopwright_core.locks import new_rlock
 from loopwright_core.plugin import hookspecs, vetting
 from loopwright_core.plugin.api import API, GROUP, GROUP_PREFIX, PROJECT
 from loopwright_core.plugin.device import Device
@@ -256,30 +257,30 @@ def _trace_hooks(manager: pluggy.PluginManager, trace: Callable[[str], None]) ->
     manager.add_hookcall_monitoring(before, after)
 
 
-_lock = threading.RLock()
+_lock = new_rlock()
 _registry: Registry | None = None
-_is_loading = False
+_loading: int | None = None  # the thread that loads plugins: a forked child has it no more
 
 
 def registry() -> Registry:
     """The registry of this process, loaded by the first call. Raises PluginError in strict mode."""
-    global _registry, _is_loading
+    global _registry, _loading
     found = _registry
     if found is not None:
         return found
     with _lock:
         if _registry is None:
-            if _is_loading:  # same thread: the lock is ours
+            if _loading == threading.get_ident():  # the lock is ours
                 fail(
                     PluginError,
                     "a plugin asks for the registry while plugins are being loaded",
                     fix="call registry() inside the hook functions, not at import",
                 )
-            _is_loading = True
+            _loading = threading.get_ident()
             try:
                 _registry = Registry()
             finally:
-                _is_loading = False
+                _loading = None
         return _registry
 
 
