@@ -13,7 +13,7 @@ from loopwright_core.locks import new_lock, new_rlock
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_finds_them_free() -> None:
-    """Held by another thread of the parent, they are free in the child, and held on in the parent."""
+    """Held by another thread of the parent, they are free in a child, not in the parent."""
     locks = [new_lock(), new_rlock()]
     held, done = threading.Event(), threading.Event()
 

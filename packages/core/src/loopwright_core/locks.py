@@ -12,15 +12,14 @@ _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 
 def new_lock() -> threading.Lock:
     """A lock for what stays whole if its holder vanishes: values that are set in one step."""
-    return _known(threading.Lock())
+    lock = threading.Lock()
+    _locks.add(lock)
+    return lock
 
 
 def new_rlock() -> Any:
     """The same, which its holder may take again."""
-    return _known(threading.RLock())
-
-
-def _known(lock: Any) -> Any:
+    lock = threading.RLock()
     _locks.add(lock)
     return lock
 
