@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 import warnings
 from typing import Any, NamedTuple
 
@@ -85,9 +86,50 @@ def test_python_numbers_are_weak_and_part_of_the_key() -> None:
     for s in (1, 1.0, True, 0.0, -0.0):
         f(f32(2), s)
     assert f.n_variants == made + 5
-    assert np.signbit(f(f32(1) * 0 + 1, -0.0)).all()
-    assert not np.signbit(f(f32(1) * 0 + 1, 0.0)).any()
-    assert f.n_variants == made + 7  # another shape
+    one = np.ones(1, np.float32)
+    assert np.signbit(f(one, -0.0)).all()
+    assert not np.signbit(f(one, 0.0)).any()
+    assert np.isnan(f(one, float("nan"))).all()
+    with pytest.raises(OverflowError, match="300 is out of range for int8"):
+        f(x, 300)
+
+
+def test_floats_share_their_kernels() -> None:
+    """Another float needs no other kernel where it is an operand; what Python makes of it does."""
+
+    @lw.jit
+    def f(x: Any, s: float, more: Any, eps: float = 0.25) -> Any:
+        return x * s + math.sqrt(more["a"]) + eps if s > 0 else x / s, s
+
+    x = f32(5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for s in np.linspace(-3, 3, 60).tolist():
+            got, back = f(x, s, {"a": 4.0})
+            want = f.__wrapped__(lw.asarray(x), s, {"a": 4.0})[0].numpy()
+            assert got.tobytes() == want.tobytes()
+            assert (type(back), back) == (float, s)
+    kernels = {k.built for s in (-2.0, -1.0, 1.5, 2.5) for k in f.kernels(x, s, {"a": 4.0})}
+    assert len(kernels) == 2
+    assert f.kernels(x, 1.5, {"a": 9.0})[0].built not in kernels
+    source = f.kernels(x, 1.5, {"a": 4.0})[0].source
+    assert "0.25" in source
+    assert "1.5" not in source
+    assert "1.5" in f.captured(x, 1.5, {"a": 4.0}).kernels[0].built.source
+    assert f.captured(x, 1.5, {"a": 4.0}).n_inputs == 1
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "bool"])
+def test_floats_are_rounded_as_constants_are(dtype: str) -> None:
+    """An operand has the value that it has where it is written down, at every dtype."""
+    f = lw.jit(lambda x, s: (x + s, x > s, s - x, lw.maximum(x, s), lw.where(x > 0, x, s)))
+    kernels = {tuple(k.built for k in f.kernels(np.ones(4, dtype), s)) for s in (0.5, 0.75, 2.5)}
+    assert len(kernels) == 1
+    x = lw.asarray(np.arange(4).astype(dtype))
+    for s in (0.1, 1 + 2**-30, 1e30, -7e4, float("inf")):
+        for got, want in zip(f(x, s), f.__wrapped__(x, s), strict=True):
+            assert got.dtype == want.dtype
+            assert got.numpy().tobytes() == want.numpy().tobytes()
 
 
 def test_static_arguments() -> None:
@@ -243,16 +285,16 @@ def test_kernels_without_a_run() -> None:
     assert all(k.built._binary is None for k in f.kernels(f32(4, 8)))
 
 
-def test_retracing_too_often_is_told() -> None:
-    """A number that changes with every call is named by one warning."""
-    f = lw.jit(lambda x, lr: x * lr)
+def test_compiling_too_often_is_told() -> None:
+    """A whole number that changes with every call is named by one warning, at the user's line."""
+    f = lw.jit(lambda x, n: x * n)
     x = f32(2)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         for i in range(40):
-            f(x, i / 64)
+            f(x, i + 2)
     assert [(w.category, w.filename) for w in told] == [(RetraceWarning, __file__)]
-    assert "lr (24 kinds) varied" in str(told[0].message)
+    assert "n (24 kinds) varied" in str(told[0].message)
 
 
 def test_two_devices_are_refused() -> None:

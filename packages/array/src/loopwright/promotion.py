@@ -14,6 +14,7 @@ from loopwright.array import Array, asarray_like, default_device, refuse_devices
 from loopwright_core.errors import ArgumentTypeError, DTypeError, ShapeError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
+from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
 
 SMALL_FLOATS = frozenset({dt.float16, dt.bfloat16, dt.float8_e4m3fn, dt.float8_e5m2})
@@ -180,12 +181,20 @@ def _unify_plain(
     return [graph.cast(left, found), graph.constant(b, found, name)], found, a._device
 
 
+def number(value: Any, dtype: DType, name: str) -> UOp:
+    """A Python number as a node of shape (): a constant, or an input of the trace it is given to."""
+    node = graph.constant(value, dtype, name)
+    if type(value) not in _WEAK_DEFAULT and hasattr(value, "operand"):
+        return value.operand(node)  # type: ignore[no-any-return]
+    return node
+
+
 def unify(
     name: str, operands: Sequence[Any], dtype: DType | None = None
 ) -> tuple[list[UOp], DType, str]:
     """The operands as nodes of one shape and dtype (the promoted one unless given), their device.
 
-    Python numbers become bare constants.
+    Python numbers become bare constants, those given to a traced function its inputs.
     """
     plain = _unify_plain(name, operands, dtype)
     if plain is not None:
@@ -200,7 +209,8 @@ def unify(
         if isinstance(value, Array):
             nodes.append(graph.expand(graph.cast(value._uop, dtype), sizes))
         else:
-            nodes.append(graph.constant(value, dtype, name))
+            node = number(value, dtype, name)
+            nodes.append(node if node.op is Op.CONST else graph.expand(node, sizes))
     if sizes and all(not graph.shape(n) for n in nodes):
         nodes[0] = graph.full(sizes, nodes[0])
     return nodes, dtype, device

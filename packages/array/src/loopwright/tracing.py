@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from loopwright.callers import users_call
 from loopwright_core.errors import ArgumentError, TraceError, fail
+from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp, toposort
 
@@ -40,14 +41,47 @@ _NUMBERS = ("__int__", "__float__", "__index__", "__complex__", "item", "tolist"
 class Trace:
     """One run of a function over arrays without values. `name`: the function's."""
 
-    __slots__ = ("__weakref__", "is_running", "name")
+    __slots__ = ("__weakref__", "is_running", "name", "numbers")
 
     def __init__(self, name: str) -> None:
         self.name, self.is_running = name, True
+        # The inputs that Python floats became, by float and dtype, each with its value.
+        self.numbers: dict[tuple[int, DType], tuple[UOp, float]] = {}
+
+
+class Number(float):
+    """A Python float given to a traced function: whatever Python does with it sees the float, and
+    kernels that it is an operand of take it as an input, so that another float needs no other
+    kernel. `place` tells the floats of a trace apart."""
+
+    __slots__ = ("_place", "_trace")
+    _trace: Trace
+    _place: int
+
+    @classmethod
+    def of(cls, value: float, trace: Trace, place: int) -> Number:
+        """The float as an argument of that trace."""
+        made = cls(value)
+        made._trace, made._place = trace, place
+        return made
+
+    def operand(self, constant: UOp) -> UOp:
+        """What stands for it in an expression: an input that holds the constant's value."""
+        trace = self._trace
+        if trace is not _running.trace:
+            return constant
+        from loopwright.memory import buffer_node
+
+        key = (self._place, constant.dtype)
+        known = trace.numbers.get(key)
+        if known is None:
+            node = add_input(trace, buffer_node(constant.dtype, ()))
+            known = trace.numbers[key] = (node, constant.arg)
+        return known[0]
 
 
 class _Running(threading.local):
-    depth = 0
+    trace: Trace | None = None
 
 
 _running = _Running()
@@ -75,18 +109,17 @@ def _without_memory(node: UOp, why: Trace | str) -> UOp:
 @contextmanager
 def tracing(name: str) -> Iterator[Trace]:
     """A trace that runs inside the block, in this thread."""
-    trace = Trace(name)
-    _running.depth += 1
+    trace = _running.trace = Trace(name)
     try:
         yield trace
     finally:
-        _running.depth -= 1
+        _running.trace = None
         trace.is_running = False
 
 
 def is_tracing() -> bool:
     """Whether a trace runs in this thread."""
-    return _running.depth > 0
+    return _running.trace is not None
 
 
 def depends_on_trace(node: UOp) -> bool:

@@ -15,6 +15,7 @@ from loopwright.promotion import (
     is_weak,
     joint_device,
     joint_shape,
+    number,
     unify,
 )
 from loopwright_core.errors import DTypeError, fail
@@ -244,7 +245,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Array:
     a, b = [
         graph.expand(graph.cast(v._uop, dtype), sizes)
         if isinstance(v, Array)
-        else graph.constant(v, dtype, "where")
+        else number(v, dtype, "where")
         for v in operands
     ]
     return Array(graph.where(graph.expand(test._uop, sizes), a, b), device)

@@ -42,13 +42,25 @@ class Call:
     @property
     def labels(self) -> tuple[str, ...]:
         """What each part of the key is of."""
-        return (*self.arguments, *self.paths, "the device", "NumPy or not", "the options")
+        return (
+            *self.arguments,
+            *self.paths,
+            "the device",
+            "NumPy or not",
+            "numbers",
+            "the options",
+        )
 
 
 def take_call(
-    arguments: dict[str, Any], static: Sequence[str], donate: Sequence[str], owner: str | None
+    arguments: dict[str, Any],
+    static: Sequence[str],
+    donate: Sequence[str],
+    owner: str | None,
+    keeps_numbers: bool,
 ) -> Call:
-    """`owner`: the parameter that holds the object a method was called on.
+    """`owner`: the parameter that holds the object a method was called on. `keeps_numbers`: Python
+    floats are to be constants.
 
     Raises ArgumentTypeError for arguments that are neither arrays, nor plain, nor static.
     """
@@ -89,7 +101,7 @@ def take_call(
                 of_it = range(n_before[i], n_before[i + 1])
                 donated += [places[a] for a in of_it if kinds[a].has_memory]
     options = current()
-    key += [device, is_numpy, options]
+    key += [device, is_numpy, keeps_numbers, options]
     return Call(
         arguments, kinds, paths, inputs, tuple(donated), device, is_numpy, options, tuple(key)
     )

@@ -84,11 +84,11 @@ class Jitted:
 
     def kernels(self, *args: Any, **kwargs: Any) -> list[KernelView]:
         """The kernels that such a call runs, in order, equal ones once. No compiler runs."""
-        captured = self.captured(*args, **kwargs)
-        return [KernelView(b) for b in dict.fromkeys(k.built for k in captured.kernels)]
+        return self._kernels(args, kwargs, None)
 
     def captured(self, *args: Any, **kwargs: Any) -> Captured:
-        """The computation of such a call: its kernels and arrays, without running them."""
+        """The computation of such a call: its kernels and arrays, without running them. Python
+        floats are constants of it."""
         return self._captured(args, kwargs, None)
 
     @property
@@ -104,27 +104,36 @@ class Jitted:
         return f"<lw.jit of {self._name}>"
 
     def _captured(self, args: Sequence[Any], kwargs: dict[str, Any], owner: Any) -> Captured:
+        return self._inspect(args, kwargs, owner, True).captured
+
+    def _kernels(self, args: Sequence[Any], kwargs: dict[str, Any], owner: Any) -> list[KernelView]:
+        kernels = self._inspect(args, kwargs, owner, False).captured.kernels
+        return [KernelView(b) for b in dict.fromkeys(k.built for k in kernels)]
+
+    def _inspect(
+        self, args: Sequence[Any], kwargs: dict[str, Any], owner: Any, keeps_numbers: bool
+    ) -> Variant:
         if is_tracing():
             fail(TraceError, "the kernels of a call are not known while another one is traced")
-        call = self._take(args, kwargs, owner)
-        return self._variant(call, owner).captured
+        return self._variant(self._take(args, kwargs, owner, keeps_numbers), owner, keeps_numbers)
 
     def _call(self, args: Sequence[Any], kwargs: dict[str, Any], owner: Any) -> Any:
         out = None if self._signature.takes_out else kwargs.pop("out", None)
         if is_tracing():
             return self._inline(args, kwargs, out)
-        call = self._take(args, kwargs, owner)
-        variant = self._variant(call, owner)
+        call = self._take(args, kwargs, owner, False)
+        variant = self._variant(call, owner, False)
+        inputs = (*call.inputs, *variant.numbers)
         for kernel in variant.captured.kernels:
             note_kernel(kernel.built.kernel.name)
         into = None if out is None else Out(out, variant.captured)
-        given = {} if into is None else into.direct(call.inputs, variant.device)
-        table = variant.run(call.inputs, given)
+        given = {} if into is None else into.direct(inputs, variant.device)
+        table = variant.run(inputs, given)
         for place in variant.donated:
-            node = call.inputs[place].node
+            node = inputs[place].node
             if node is not None and memory.has_storage(node):
                 memory.donate(node, self._name)
-        results = variant.results(call.inputs, table)
+        results = variant.results(inputs, table)
         if into is not None:
             into.fill(results, given)
             return into.value
@@ -141,13 +150,15 @@ class Jitted:
                 new = (call.options, variant.in_one_step)
                 self._recent = (new, *[one for one in self._recent if one != new])[:_N_RECENT]
 
-    def _take(self, args: Sequence[Any], kwargs: dict[str, Any], owner: Any) -> Call:
+    def _take(
+        self, args: Sequence[Any], kwargs: dict[str, Any], owner: Any, keeps_numbers: bool
+    ) -> Call:
         arguments = self._signature.bind(args, kwargs)
         is_owned = owner is not None and not tree.is_container(owner)
         parameter = self._signature.names[0] if is_owned else None
-        return take_call(arguments, self._static, self._donate, parameter)
+        return take_call(arguments, self._static, self._donate, parameter, keeps_numbers)
 
-    def _variant(self, call: Call, owner: Any) -> Variant:
+    def _variant(self, call: Call, owner: Any, keeps_numbers: bool) -> Variant:
         def make() -> Variant:
             parameter = None
             if owner is not None and not tree.is_container(owner):
@@ -165,8 +176,11 @@ class Jitted:
                 call.device,
                 self._kernel_name,
                 call.donated,
+                keeps_numbers,
             )
-            return Variant(traced.captured, traced.result, call.is_numpy, call.donated)
+            return Variant(
+                traced.captured, traced.result, call.is_numpy, call.donated, traced.numbers
+            )
 
         return self._variants.get(call, make)
 
@@ -233,8 +247,7 @@ class Method:
 
     def kernels(self, *args: Any, **kwargs: Any) -> list[KernelView]:
         """As `Jitted.kernels`."""
-        found = self.captured(*args, **kwargs).kernels
-        return [KernelView(b) for b in dict.fromkeys(k.built for k in found)]
+        return self.__func__._kernels((self.__self__, *args), kwargs, self.__self__)
 
 
 @overload

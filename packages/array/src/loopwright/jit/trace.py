@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from loopwright.jit import tree
 from loopwright.jit.capture import Captured, capture
 from loopwright.memory import buffer_node
 from loopwright.options import current
-from loopwright.tracing import add_input, tracing
+from loopwright.tracing import Number, add_input, tracing
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.uop import UOp
 
@@ -46,10 +47,14 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """`result`: what the function returned; the captured outputs are its arrays, in order."""
+    """`result`: what the function returned; the captured outputs are its arrays, in order.
+
+    `numbers`: what the inputs hold that follow those of the arrays: Python floats.
+    """
 
     captured: Captured
     result: Any
+    numbers: tuple[np.ndarray[Any, Any], ...]
 
 
 def trace(
@@ -63,10 +68,12 @@ def trace(
     device: str,
     kernel_name: str | None,
     donated: Sequence[int],
+    keeps_numbers: bool,
 ) -> Traced:
     """Run `f` over inputs of those kinds and capture what it returns.
 
-    `given`: its arguments by parameter, whose arrays are exchanged. `donated`: places in `kinds`.
+    `given`: its arguments by parameter, whose arrays are exchanged. `donated`: places among the
+    inputs. `keeps_numbers`: Python floats are constants, not inputs; defaults always are.
     """
     with tracing(name) as running:
         inputs: list[UOp] = []
@@ -80,11 +87,17 @@ def trace(
             if kind.axes is not None:
                 node = graph.permute(node, kind.axes)
             arrays.append(Array(node, device))
-        left = iter(arrays)
-        arguments = {
-            parameter: value if parameter in static else tree.put_together(value, left)
-            for parameter, value in given.items()
-        }
+        left, places = iter(arrays), itertools.count()
+
+        def number(value: float) -> float:
+            return Number.of(value, running, next(places))
+
+        arguments = {}
+        for parameter, value in given.items():
+            if parameter not in static:
+                is_kept = keeps_numbers or value is signature.parameters[parameter].default
+                value = tree.put_together(value, left, None if is_kept else number)
+            arguments[parameter] = value
         own = inspect.BoundArguments(signature, arguments)
         try:
             result = f(*own.args, **own.kwargs)
@@ -93,13 +106,16 @@ def trace(
             error.add_note(f"while lw.jit traced {name}({said})")
             raise
         returned: list[Any] = []
-        places: list[str] = []
-        tree.take_apart(result, f"the result of {name}", returned, places)
-        values = [_node(one, path, device) for one, path in zip(returned, places, strict=True)]
+        where: list[str] = []
+        tree.take_apart(result, f"the result of {name}", returned, where)
+        values = [_node(one, path, device) for one, path in zip(returned, where, strict=True)]
+        numbers = tuple(running.numbers.values())
+        inputs += [node for node, _ in numbers]
         captured = capture(values, inputs, device, current(), name, kernel_name, donated)
         # what a later call fills the containers with is no value of this one
-        shell = tree.put_together(result, iter([np.False_] * len(values)))
-    return Traced(captured, shell)
+        shell = tree.put_together(result, iter([np.False_] * len(values)), float)
+    found = tuple([np.array(value, node.dtype.numpy) for node, value in numbers])
+    return Traced(captured, shell, found)
 
 
 def _node(array: Any, path: str, device: str) -> UOp:

@@ -67,24 +67,26 @@ def _parts(value: Any, path: str) -> list[tuple[Hashable, Any, str]] | None:
     return None
 
 
-def put_together(value: Any, arrays: Iterator[Any]) -> Any:
-    """The same containers around other array leaves, taken in order."""
+def put_together(
+    value: Any, arrays: Iterator[Any], number: Callable[[float], Any] | None = None
+) -> Any:
+    """The same containers around other array leaves, taken in order, and changed floats."""
     if is_array(value):
         return next(arrays)
     if isinstance(value, _VALUES):
-        return value
+        return number(value) if number is not None and isinstance(value, float) else value
     if isinstance(value, (tuple, list)):
-        parts = [put_together(part, arrays) for part in value]
+        parts = [put_together(part, arrays, number) for part in value]
         if isinstance(value, tuple):
             return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
         return parts if type(value) is list else type(value)(parts)
     if isinstance(value, dict):
         changed = copy.copy(value)  # a defaultdict or an OrderedDict stays one
-        changed.update({k: put_together(part, arrays) for k, part in value.items()})
+        changed.update({k: put_together(part, arrays, number) for k, part in value.items()})
         return changed
     changed = copy.copy(value)
     for field in dataclasses.fields(value):
-        part = put_together(getattr(value, field.name), arrays)
+        part = put_together(getattr(value, field.name), arrays, number)
         object.__setattr__(changed, field.name, part)  # frozen ones too
     return changed
 

@@ -15,6 +15,7 @@ from loopwright.array import Array
 from loopwright.jit import tree
 from loopwright.jit.capture import Captured, Output
 from loopwright.memory import HostArray, Storage, attach, buffer_node, new_buffer, storage
+from loopwright_core.ir.dtype import from_numpy
 from loopwright_core.ir.uop import UOp
 from loopwright_core.plugin.loader import registry
 from loopwright_core.sequence import Launch, Run, load_sequence
@@ -38,13 +39,20 @@ class Variant:
     """What was captured, ready to run. Safe to call from several threads at once.
 
     `result`: what the function returned, arrays included: the containers that results are put in.
-    `is_numpy`: whether arrays are handed out as NumPy's. `donated`: inputs by number.
+    `is_numpy`: whether arrays are handed out as NumPy's. `donated`: inputs by number. `numbers`:
+    the last inputs, which are the same in every call.
     """
 
     def __init__(
-        self, captured: Captured, result: Any, is_numpy: bool, donated: Sequence[int]
+        self,
+        captured: Captured,
+        result: Any,
+        is_numpy: bool,
+        donated: Sequence[int],
+        numbers: Sequence[HostArray] = (),
     ) -> None:
         self.captured, self.result, self.is_numpy = captured, result, is_numpy
+        self.numbers = tuple([_number(value, captured.device) for value in numbers])
         self.donated = tuple(donated)
         self.device = registry().device(captured.device)
         self._run: Run | None = None
@@ -207,6 +215,12 @@ class Variant:
         if kind == "input":  # the user's own memory, or what the donated array gives up
             return new_buffer(memory.numpy(), captured.device, copy=True)
         return attach(buffer_node(memory.dtype, memory.shape), memory)
+
+
+def _number(value: HostArray, device: str) -> Input:
+    dtype = from_numpy(value.dtype)
+    assert dtype is not None
+    return Input(Storage(dtype, (), device, value), None)
 
 
 def exclusive_memory(

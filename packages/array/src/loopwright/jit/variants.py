@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable
 from loopwright.callers import users_level
 from loopwright.jit.call import Call
 from loopwright.jit.variant import Variant
+from loopwright_core.built import Built
 from loopwright_core.locks import new_rlock
 
 # More kinds of arguments than a program means to have: each costs a trace and a compilation.
@@ -16,7 +17,7 @@ _MOST = 256
 
 
 class RetraceWarning(UserWarning):
-    """A jitted function is traced again and again."""
+    """A jitted function is compiled again and again."""
 
 
 class Variants:
@@ -27,7 +28,7 @@ class Variants:
         self._by_key: dict[tuple[Hashable, ...], Variant] = {}
         self._labels: dict[tuple[Hashable, ...], tuple[str, ...]] = {}
         self._lock = new_rlock()
-        self._n_made = 0
+        self._kernels: set[tuple[Built, ...]] = set()
 
     def get(self, call: Call, make: Callable[[], Variant]) -> Variant:
         """The variant for that call; one thread makes it while others wait."""
@@ -41,12 +42,7 @@ class Variants:
                 return found
             made = make()
             self._by_key[key] = made
-            self._n_made += 1
-            if self._n_made <= _MANY:
-                self._labels[key] = call.labels
-            if self._n_made == _MANY:
-                self._warn()
-                self._labels.clear()
+            self._count(call, made)
             if len(self._by_key) > _MOST:
                 del self._by_key[next(iter(self._by_key))]
             return made
@@ -60,6 +56,19 @@ class Variants:
     def __len__(self) -> int:
         return len(self._by_key)
 
+    def _count(self, call: Call, made: Variant) -> None:
+        """Warn at the first time that there are too many. Only new kernels count: another Python
+        float, as a rule, takes those that are there."""
+        if len(self._labels) >= _MANY:
+            return
+        kernels = tuple([kernel.built for kernel in made.captured.kernels])
+        if kernels not in self._kernels:
+            self._kernels.add(kernels)
+            self._labels[call.key] = call.labels
+            if len(self._labels) == _MANY:
+                self._warn()
+                self._kernels.clear()
+
     def _warn(self) -> None:
         seen: dict[str, set[Hashable]] = {}
         for key, labels in self._labels.items():
@@ -69,9 +78,9 @@ class Variants:
             f"{label} ({len(parts)} kinds)" for label, parts in seen.items() if len(parts) > 1
         ]
         warnings.warn(
-            f"{self._name} was traced {self._n_made} times: {', '.join(varied)} varied. Every new "
-            "shape, dtype or Python number compiles anew. Give numbers that change as arrays or "
-            "NumPy scalars (np.float32(lr)), and pad to fewer shapes.",
+            f"{self._name} was compiled {_MANY} times: {', '.join(varied)} varied. Every new "
+            "shape, dtype or Python integer compiles anew. Give numbers that change as arrays or "
+            "NumPy scalars (np.int64(n)), and pad to fewer shapes.",
             RetraceWarning,
             stacklevel=users_level(),
         )
