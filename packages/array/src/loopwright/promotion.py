@@ -182,7 +182,7 @@ def _unify_plain(
 
 
 def number(value: Any, dtype: DType, name: str) -> UOp:
-    """A Python number as a node of shape (): a constant, or an input of the trace it is given to."""
+    """A Python number as a node of shape (): a constant, or an input of the trace it belongs to."""
     node = graph.constant(value, dtype, name)
     if type(value) not in _WEAK_DEFAULT and hasattr(value, "operand"):
         return value.operand(node)  # type: ignore[no-any-return]
