@@ -39,5 +39,5 @@ def test_sessions(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_guides_have_sessions() -> None:
     """The pages for users show sessions; a change of format does not hide them from the test."""
-    for page in ("guide.md", "from-numpy.md"):
+    for page in ("guide.md", "from-numpy.md", "jit.md"):
         assert len(SESSIONS[page].examples) >= 10, page

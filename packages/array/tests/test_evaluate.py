@@ -209,3 +209,16 @@ def test_opts_for_one_kernel_are_refused_for_several() -> None:
         y.numpy()
     want = np.exp(data(12, 16).astype(np.float64))
     np.testing.assert_allclose(y.numpy(), want - want.sum(axis=0), rtol=1e-4, atol=1e-4)
+
+
+def test_lines_typed_at_a_prompt_are_the_users() -> None:
+    """A prompt's code has no file, and is named all the same; what decorators write is not."""
+    from loopwright import callers
+
+    found: dict[str, str] = {}
+    for name in ("<stdin>", "<ipython-input-1-abc>", "<string>"):
+        space = {"users_line": callers.users_line, "__name__": "elsewhere"}
+        exec(compile("\n\nline = users_line()", name, "exec"), space)
+        found[name] = str(space["line"])
+    assert found.pop("<string>").startswith(__file__)
+    assert list(found.values()) == [f"{name}:3" for name in found]

@@ -15,6 +15,8 @@ _OURS = (str(Path(__file__).parent), str(Path(errors.__file__).parent))
 # NumPy's own functions call methods of arrays for whoever called them.
 _PASSING = (*_OURS, str(Path(np.__file__).parent))
 
+_PROMPTS = ("<stdin", "<python-input", "<ipython", "<console", "<doctest")
+
 
 def users_line() -> str:
     """File and line of the nearest caller outside of Loopwright; "" where there is none."""
@@ -26,7 +28,7 @@ def users_call() -> tuple[str, str]:
     called = ""
     for frame in _frames():
         path = frame.f_code.co_filename
-        if not path.startswith(_PASSING) and not path.startswith("<"):
+        if _is_users(frame):
             return f"{path}:{frame.f_lineno}", called
         if path.startswith(_OURS):
             called = frame.f_code.co_name
@@ -36,9 +38,16 @@ def users_call() -> tuple[str, str]:
 def users_level() -> int:
     """The `stacklevel` of a warning that is to name the nearest caller outside."""
     for level, frame in enumerate(_frames()):
-        if not frame.f_code.co_filename.startswith(_PASSING):
+        if _is_users(frame):
             return level
     return 1
+
+
+def _is_users(frame: FrameType) -> bool:
+    path = frame.f_code.co_filename
+    if path.startswith("<"):  # typed at a prompt, or a method that a decorator has written
+        return path.startswith(_PROMPTS) or frame.f_globals.get("__name__") == "__main__"
+    return not path.startswith(_PASSING)
 
 
 def _frames() -> Iterator[FrameType]:

@@ -93,7 +93,7 @@ def evaluate_uops(uops: Sequence[UOp], device: str) -> list[UOp]:
         run_plan(plan, device)
     except LoopwrightError as error:
         line = users_line()
-        if line and not getattr(error, "__notes__", None):
+        if line and line not in str(error) and not getattr(error, "__notes__", None):
             error.add_note(f"evaluated at {line}")
         raise
     return list(plan.results)
