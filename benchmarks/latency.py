@@ -4,8 +4,9 @@
 
 Medians: processor time that `import loopwright` adds to `import numpy`, in processes of their
 own in turns; processor time of every stage from the array operations to the text, with nothing
-kept from the round before; elapsed time of the compiler, without the disk cache, and of a launch
-with bound arguments. Exit status 1 where a bound is exceeded.
+kept from the round before; elapsed time of the compiler, without the disk cache, of a launch
+with bound arguments, and of calls of jitted functions on 16 elements next to NumPy's own, in turns.
+Exit status 1 where a bound is exceeded.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ IMPORT_BOUND_MS = 40.0
 TEXT_BOUND_MS = 20.0
 COMPILE_BOUND_MS = 150.0
 LAUNCH_BOUND_US = 20.0
+CALL_BOUND_US = 2.0  # beyond NumPy's own call
 N = 256
 
 
@@ -130,6 +132,36 @@ def launch() -> Callable[[], None]:
     return launches
 
 
+def calls(rounds: int) -> list[tuple[str, float, float]]:
+    """What is called, microseconds of NumPy, and of the jitted function, the best of the rounds."""
+    x, y = np.ones(16, np.float32), np.full(16, 2, np.float32)
+    a, b = lw.asarray(x, device="cpu"), lw.asarray(y, device="cpu")
+    out = np.empty_like(x)
+    add, scale = lw.jit(lambda x, y: x + y), lw.jit(lambda x, s: x * s)
+    chain = lw.jit(lambda x, y: lw.cumulative_sum(lw.cumulative_sum(x + y)[::-1]))
+    tree = lw.jit(lambda t: {"sum": t["x"] + t["y"]})
+    rows: list[tuple[str, Callable[[], Any], Callable[[], Any]]] = [
+        ("x + y", lambda: x + y, lambda: add(x, y)),
+        ("two scans", lambda: np.cumsum(np.cumsum(x + y)[::-1]), lambda: chain(x, y)),
+        ("x + y, out=", lambda: np.add(x, y, out=out), lambda: add(x, y, out=out)),
+        ("x * 0.5", lambda: x * 0.5, lambda: scale(x, 0.5)),
+        ("dict of two", lambda: {"sum": x + y}, lambda: tree({"x": x, "y": y})),
+        ("lw arrays", lambda: x + y, lambda: add(a, b)),
+    ]
+    found = []
+    for name, *both in rows:
+        best = [float("inf")] * 2
+        for _ in range(rounds):
+            for k, run in enumerate(both):
+                run()
+                start = time.perf_counter()
+                for _ in range(500):
+                    run()
+                best[k] = min(best[k], (time.perf_counter() - start) * 2e3)
+        found.append((name, best[0], best[1]))
+    return found
+
+
 def profile(make: Callable[[], Any], rounds: int) -> None:
     """Print where the time to the text goes."""
     recorder = cProfile.Profile()
@@ -154,6 +186,10 @@ def main() -> int:
     is_fine = added_ms <= IMPORT_BOUND_MS and launch_us <= LAUNCH_BOUND_US
     print(f"import ms: numpy {numpy_ms:.1f}, loopwright + {added_ms:.1f} (<= {IMPORT_BOUND_MS:g})")
     print(f"launch us: {launch_us:.2f} (<= {LAUNCH_BOUND_US:g})")
+    print(f"{'call us':12} {'NumPy':>8} {'jitted':>8} beyond (the first <= {CALL_BOUND_US:g})")
+    for i, (name, numpy_us, jitted_us) in enumerate(calls(arguments.rounds)):
+        is_fine &= i > 0 or jitted_us - numpy_us <= CALL_BOUND_US
+        print(f"{name:12} {numpy_us:8.2f} {jitted_us:8.2f} {jitted_us - numpy_us:6.2f}")
     print(f"{'':12} text ms (<= {TEXT_BOUND_MS:g})  compile ms (<= {COMPILE_BOUND_MS:g})")
     for name, make in EXPRESSIONS.items():
         to_text = milliseconds(lambda make=make: text(make), arguments.rounds, time.process_time)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
 import math
+import pickle
 import warnings
 from typing import Any, NamedTuple
 
@@ -274,6 +276,17 @@ def test_metadata_is_the_functions() -> None:
     assert (g.__name__, g.__doc__, g.__wrapped__) == ("f", "Doubles.", f)
     assert inspect.signature(g) == inspect.signature(f)
     assert repr(g) == "<lw.jit of f>"
+
+
+@lw.jit
+def by_name(x: Any) -> Any:
+    return x + 1
+
+
+def test_pickled_by_name() -> None:
+    """A jitted function of a module travels and is copied as the function it is."""
+    assert pickle.loads(pickle.dumps(by_name)) is by_name
+    assert copy.deepcopy({"f": by_name})["f"] is by_name
 
 
 def test_kernels_without_a_run() -> None:

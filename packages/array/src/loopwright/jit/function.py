@@ -100,6 +100,10 @@ class Jitted:
         """As a method: the object is told apart by its identity, unless it is a dataclass."""
         return self if owner is None else Method(self, owner)
 
+    def __reduce__(self) -> str:
+        """Copied and pickled as functions are: by name."""
+        return self.__wrapped__.__qualname__
+
     def __repr__(self) -> str:
         return f"<lw.jit of {self._name}>"
 

@@ -23,7 +23,7 @@ from loopwright_core.sequence import Launch, Run, load_sequence
 # Arrays from here on get the device's memory, which is used again.
 _SMALL = 128 << 10
 # Memory of temporaries up to here is kept for the next call; more is allocated each time.
-_KEPT_BYTES = 32 << 20
+_KEPT_BYTES = 8 << 20
 
 
 class Input:
