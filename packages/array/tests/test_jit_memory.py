@@ -70,6 +70,20 @@ def test_out_that_a_constant_is_read_from() -> None:
     np.testing.assert_array_equal(table, f32(6, seed=3) + before[::-1])
 
 
+def test_one_result_into_two_arrays() -> None:
+    """A value that is returned twice is written twice, whichever of the arrays kernels can write."""
+    f = lw.jit(lambda x: (x * 2, x * 2, x, x[::-1]))
+    x = f32(6)
+    for strided in ((0,), (1,), (0, 1), ()):
+        out = [
+            np.zeros(12, np.float32)[::2] if i in strided else np.zeros(6, np.float32)
+            for i in range(4)
+        ]
+        f(x, out=out)
+        for got, want in zip(out, (x * 2, x * 2, x, x[::-1]), strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
 def test_out_of_loopwright_arrays_is_bound_anew() -> None:
     """The array has the result; what was made of it before has the old value."""
     x, out = f32(4), lw.asarray(f32(4, seed=1))

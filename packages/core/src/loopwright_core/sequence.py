@@ -29,7 +29,10 @@ def load_sequence(device: Device, launches: Sequence[Launch]) -> Run:
     """The launches as one function of a table of memory and the variables.
 
     A device may offer `load_sequence(launches)` itself, to run them without coming back to Python
-    in between. Calls may come from several threads at once.
+    in between. Calls may come from several threads at once. What it returns may offer
+    `numpy_call(arguments, n_outputs, constants, temporaries)` in turn, on devices whose memory is
+    this process's: a function of two tuples of NumPy arrays, arguments and outputs, that checks
+    each argument's dtype, shape and layout and runs, or returns 0; None where that cannot be.
     """
     own = getattr(device, "load_sequence", None)
     if own is not None:

@@ -30,6 +30,7 @@ class Call:
     """
 
     arguments: dict[str, Any]
+    arrays: list[Any]
     kinds: list[Kind]
     paths: list[str]
     inputs: list[Input]
@@ -103,7 +104,16 @@ def take_call(
     options = current()
     key += [device, is_numpy, keeps_numbers, options]
     return Call(
-        arguments, kinds, paths, inputs, tuple(donated), device, is_numpy, options, tuple(key)
+        arguments,
+        arrays,
+        kinds,
+        paths,
+        inputs,
+        tuple(donated),
+        device,
+        is_numpy,
+        options,
+        tuple(key),
     )
 
 

@@ -16,10 +16,11 @@ from loopwright.identifiers import legal_name
 from loopwright.jit import tree
 from loopwright.jit.call import Call, take_call
 from loopwright.jit.capture import Captured
+from loopwright.jit.one_step import OneStep
 from loopwright.jit.outputs import Out
 from loopwright.jit.signature import Signature
 from loopwright.jit.trace import trace
-from loopwright.jit.variant import Variant
+from loopwright.jit.variant import Input, Variant
 from loopwright.jit.variants import Variants
 from loopwright.kernels import KernelView
 from loopwright.options import current, note_kernel
@@ -70,14 +71,14 @@ class Jitted:
         self._variants = Variants(self._name)
         self._owners: dict[int, Any] = {}
         # Calls in one step, the latest first, each with the options it was made under.
-        self._recent: tuple[tuple[Options, Callable[[tuple[Any, ...]], Any]], ...] = ()
+        self._recent: tuple[tuple[Options, OneStep], ...] = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not kwargs and not is_tracing():
             options = current()
-            for made_under, call in self._recent:
+            for made_under, step in self._recent:
                 if made_under is options:
-                    found = call(args)
+                    found = step.call(args)
                     if found is not None:
                         return found
         return self._call(args, kwargs, None)
@@ -127,32 +128,53 @@ class Jitted:
             return self._inline(args, kwargs, out)
         call = self._take(args, kwargs, owner, False)
         variant = self._variant(call, owner, False)
-        inputs = (*call.inputs, *variant.numbers)
         for kernel in variant.captured.kernels:
             note_kernel(kernel.built.kernel.name)
-        into = None if out is None else Out(out, variant.captured)
-        given = {} if into is None else into.direct(inputs, variant.device)
+        if out is not None:
+            return self._call_into(Out(out, variant.captured), call, variant)
+        step = variant.one_step()
+        if step is not None:
+            found = step.call((*call.arrays, *variant.number_arrays))
+            if found is not None:
+                self._remember(call, step, args, kwargs)
+                return found
+        inputs = (*call.inputs, *variant.numbers)
+        table = variant.run(inputs, {})
+        self._give_up(variant, inputs)
+        return tree.put_together(variant.result, iter(variant.results(inputs, table)))
+
+    def _call_into(self, out: Out, call: Call, variant: Variant) -> Any:
+        inputs = (*call.inputs, *variant.numbers)
+        direct = out.direct(inputs)
+        step = variant.one_step()
+        if step is not None and len(direct) == len(variant.captured.outputs):
+            arrays = tuple([direct[output.row] for output in variant.captured.outputs])  # type: ignore[index]  # each has a row of its own
+            if step.call_into((*call.arrays, *variant.number_arrays), arrays):
+                return out.value
+        given = {row: variant.device.from_host(array) for row, array in direct.items()}
+        # a device that copies instead is no way to write the array
+        given = {row: m for row, m in given.items() if hasattr(m, "__array_interface__")}
         table = variant.run(inputs, given)
+        self._give_up(variant, inputs)
+        out.fill(variant.results(inputs, table), [direct[row] for row in given])
+        return out.value
+
+    def _give_up(self, variant: Variant, inputs: Sequence[Input]) -> None:
+        """Donated arrays have no memory from now on."""
         for place in variant.donated:
             node = inputs[place].node
             if node is not None and memory.has_storage(node):
                 memory.donate(node, self._name)
-        results = variant.results(inputs, table)
-        if into is not None:
-            into.fill(results, given)
-            return into.value
-        if not kwargs and not call.options.opts_by_kernel:
-            self._remember(call, variant, args)
-        return tree.put_together(variant.result, iter(results))
 
-    def _remember(self, call: Call, variant: Variant, args: Sequence[Any]) -> None:
-        """Let the next such call go in one step."""
-        if call.is_numpy and all(type(one) is np.ndarray for one in args):
-            if variant.in_one_step is None:
-                variant.in_one_step = variant.numpy_call(len(args)) or False
-            if variant.in_one_step:
-                new = (call.options, variant.in_one_step)
-                self._recent = (new, *[one for one in self._recent if one != new])[:_N_RECENT]
+    def _remember(
+        self, call: Call, step: OneStep, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> None:
+        """Let the next call like this go straight to its one step."""
+        if kwargs or len(args) != len(call.arrays) or call.options.opts_by_kernel:
+            return
+        if all(one is other for one, other in zip(args, call.arrays, strict=True)):
+            new = (call.options, step)
+            self._recent = (new, *[one for one in self._recent if one != new])[:_N_RECENT]
 
     def _take(
         self, args: Sequence[Any], kwargs: dict[str, Any], owner: Any, keeps_numbers: bool

@@ -11,9 +11,8 @@ from loopwright.array import Array, from_host
 from loopwright.jit import tree
 from loopwright.jit.capture import Captured
 from loopwright.jit.variant import Input
-from loopwright.memory import storage
+from loopwright.memory import HostArray, storage
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, fail
-from loopwright_core.plugin.device import Device
 
 
 class Out:
@@ -53,9 +52,9 @@ class Out:
             elif not array.flags.writeable:
                 fail(ArgumentError, f"{path} is read-only", fix="give an array that is writeable")
 
-    def direct(self, inputs: Sequence[Input], device: Device) -> dict[int, Any]:
-        """Memory for the output rows that kernels can write where they are wanted."""
-        found: dict[int, Any] = {}
+    def direct(self, inputs: Sequence[Input]) -> dict[int, HostArray]:
+        """The arrays that kernels can write themselves, by the output's row."""
+        found: dict[int, HostArray] = {}
         hosts = [one.memory.host for one in inputs]
         hosts += [storage(node).host for node in self._captured.constants]
         for i, (array, output) in enumerate(zip(self._arrays, self._captured.outputs, strict=True)):
@@ -69,22 +68,16 @@ class Out:
             others = hosts + [a for j, a in enumerate(self._arrays) if j != i]
             if any(isinstance(o, np.ndarray) and np.may_share_memory(o, array) for o in others):
                 continue
-            memory = device.from_host(array)
-            if hasattr(memory, "__array_interface__"):  # the host's own memory, not a copy
-                found[row] = memory
+            found[row] = array
         return found
 
-    def fill(self, results: Sequence[Any], direct: dict[int, Any]) -> None:
+    def fill(self, results: Sequence[Any], written: Sequence[HostArray]) -> None:
         """Write the results into the arrays that kernels did not write."""
-        written: set[int] = set()
-        for array, output, result in list(
-            zip(self._arrays, self._captured.outputs, results, strict=True)
-        ):
+        done = {id(array) for array in written}
+        for array, result in zip(self._arrays, results, strict=True):
             if isinstance(array, Array):
                 if not isinstance(result, Array):
                     result = from_host(result, self._captured.device, None)
                 array._uop = result._uop
-            elif output.row in direct and output.row not in written:
-                written.add(output.row)
-            else:
+            elif id(array) not in done:
                 np.copyto(array, result.numpy() if isinstance(result, Array) else result)

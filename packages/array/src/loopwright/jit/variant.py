@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from loopwright import graph
 from loopwright.array import Array
-from loopwright.jit import tree
 from loopwright.jit.capture import Captured, Output
+from loopwright.jit.one_step import OneStep, make_one_step
 from loopwright.memory import HostArray, Storage, attach, buffer_node, new_buffer, storage
 from loopwright_core.ir.dtype import from_numpy
 from loopwright_core.ir.uop import UOp
 from loopwright_core.plugin.loader import registry
 from loopwright_core.sequence import Launch, Run, load_sequence
 
-# Arrays from here on get the device's memory, which is used again.
-_SMALL = 128 << 10
 # Memory of temporaries up to here is kept for the next call; more is allocated each time.
 _KEPT_BYTES = 8 << 20
 
@@ -53,11 +50,11 @@ class Variant:
     ) -> None:
         self.captured, self.result, self.is_numpy = captured, result, is_numpy
         self.numbers = tuple([_number(value, captured.device) for value in numbers])
+        self.number_arrays = tuple(numbers)
         self.donated = tuple(donated)
         self.device = registry().device(captured.device)
         self._run: Run | None = None
-        # `numpy_call`, once it has been asked for; False where there is none
-        self.in_one_step: Callable[[tuple[Any, ...]], Any] | Literal[False] | None = None
+        self._one_step: OneStep | Literal[False] | None = None  # False: there is none
         temporaries = captured.table[captured.first_temporary :]
         self._sizes = [row.n_bytes for row in temporaries]
         self._keeps = sum(self._sizes) <= _KEPT_BYTES
@@ -80,71 +77,29 @@ class Variant:
             table.append(memory)
         table += [storage(node).on(device) for node in captured.constants]
         if captured.kernels:
-            run = self._run
-            if run is None:  # two threads at once make two, either of which will do
-                run = self._run = self._load()
             temporaries = self._temporaries()
-            run([*table, *temporaries], ())
+            self._loaded()([*table, *temporaries], ())
             device.synchronize()
             if self._keeps and temporaries:
                 self._spare.append(temporaries)
         return table
 
-    def numpy_call(self, n_arguments: int) -> Callable[[tuple[Any, ...]], Any] | None:
-        """The call as a function of its arguments where they are all arrays of NumPy's, given by
-        position; the function returns None for arguments it is not for. None: not for this variant.
-        """
-        captured, run = self.captured, self._run
-        make = getattr(run, "numpy_call", None)
-        own = range(captured.first_output, captured.first_constant)
-        if (
-            make is None
-            or not self.is_numpy
-            or self.donated
-            or n_arguments != captured.n_inputs
-            or [output.row for output in captured.outputs] != list(own)
-            or not self._keeps
-        ):
-            return None
-        table = captured.table
-        constants = [storage(node).on(self.device) for node in captured.constants]
-        launch: Callable[[tuple[Any, ...], tuple[Any, ...]], int] | None = make(
-            [(row.dtype.numpy, row.shape) for row in table[: captured.n_inputs]],
-            len(captured.outputs),
-            constants,
-            self._sizes,
-        )
-        if launch is None:
-            return None
-        outputs_of = zip(own, captured.outputs, strict=True)
-        news = [self._new_array(row, output) for row, output in outputs_of]
-        is_one = tree.is_array(self.result)
-        result = self.result
+    def one_step(self) -> OneStep | None:
+        """The call for NumPy's arrays in one step; None where there is none."""
+        if self._one_step is None:
+            made = None
+            if self.is_numpy and not self.donated and self._keeps and self.captured.kernels:
+                run = self._loaded()
+                made = make_one_step(self.captured, run, self.device, self.result, self._sizes)
+            self._one_step = made or False
+        return self._one_step or None
 
-        def call(arguments: tuple[Any, ...]) -> Any:
-            outputs = tuple([new() for new in news])
-            if not launch(arguments, outputs):
-                return None
-            return outputs[0] if is_one else tree.put_together(result, iter(outputs))
-
-        return call
-
-    def _new_array(self, row: int, output: Output) -> Callable[[], HostArray]:
-        """Makes uninitialised arrays for an output: small ones are NumPy's own."""
-        what, dtype = self.captured.table[row], output.dtype.numpy
-        if what.n_bytes < _SMALL:
-            return functools.partial(np.empty, output.shape, dtype)
-
-        def new() -> HostArray:
-            made = Storage(what.dtype, output.shape, self.captured.device)  # type: ignore[arg-type]
-            made.give(self.device.allocate(what.n_bytes))
-            return made.numpy()
-
-        return new
-
-    def _load(self) -> Run:
-        launches = [Launch(k.built.loaded, k.rows, k.variables) for k in self.captured.kernels]
-        return load_sequence(self.device, launches)
+    def _loaded(self) -> Run:
+        run = self._run
+        if run is None:  # two threads at once make two, either of which will do
+            launches = [Launch(k.built.loaded, k.rows, k.variables) for k in self.captured.kernels]
+            run = self._run = load_sequence(self.device, launches)
+        return run
 
     def _temporaries(self) -> list[Any]:
         if self._sizes:
