@@ -71,7 +71,7 @@ def test_out_that_a_constant_is_read_from() -> None:
 
 
 def test_one_result_into_two_arrays() -> None:
-    """A value that is returned twice is written twice, whichever of the arrays kernels can write."""
+    """A value that is returned twice is written twice, whichever array kernels can write."""
     f = lw.jit(lambda x: (x * 2, x * 2, x, x[::-1]))
     x = f32(6)
     for strided in ((0,), (1,), (0, 1), ()):
