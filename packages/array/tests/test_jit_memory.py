@@ -247,3 +247,62 @@ def test_blocks_are_as_few_as_can_be() -> None:
         for together in alive:
             assert len({places[node] for node in together}) == len(together)
         assert all(sizes[places[node]] >= node.arg.shape[0] for node in nodes)
+
+
+@pytest.mark.parametrize("without", ["sequences", "one step"])
+def test_devices_that_offer_less(without: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels launched one by one, or called with tables of memory, give the same results."""
+
+    def scaled(x: Any, s: float) -> Any:
+        return both.__wrapped__(x, x.T * s)
+
+    x = f32(5, 5)
+    wanted = lw.jit(scaled)(x, 2.0)
+    if without == "sequences":
+        monkeypatch.delattr("loopwright_render_clang.device.CpuDevice.load_sequence")
+    else:
+        monkeypatch.setattr("loopwright_render_clang.numpy_call.layout", lambda: None)
+    f = lw.jit(scaled)
+    for _ in range(3):
+        for got, want in zip(f(x, 2.0), wanted, strict=True):
+            np.testing.assert_array_equal(got, want)
+    out = (np.zeros((5, 5), np.float32), np.zeros((5, 5), np.float32))
+    f(x, 2.0, out=out)
+    for got, want in zip(out, wanted, strict=True):
+        np.testing.assert_array_equal(got, want)
+    plain = lw.jit(both.__wrapped__)
+    plain(x, x)
+    assert not plain._recent
+
+
+def test_calls_in_one_step_take_what_they_were_made_for_only() -> None:
+    """Other dtypes, shapes, strides, byte orders, subclasses and scalars get their own variants,
+    though the last call went in one step."""
+    f = lw.jit(lambda x: x * 2)
+    x = f32(4, 4)
+
+    class Mine(np.ndarray):  # type: ignore[type-arg]
+        pass
+
+    others = [
+        x.astype(np.float64),
+        x.view(np.int32),
+        x.astype(">f4"),
+        x[:2],
+        x.T,
+        x[::2, ::2],
+        np.concatenate([x, x], axis=1)[:, :4],
+        x.reshape(2, 8),
+        x.reshape(16),
+        x[None],
+        x.view(Mine),
+        x[0, 0],
+        x[:0],
+        np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(np.float32).reshape(4, 4),
+    ]
+    for other in others:
+        assert f._recent or other is others[0]
+        np.testing.assert_array_equal(f(x), x * 2)
+        got = f(other)
+        np.testing.assert_array_equal(got, np.asarray(other) * 2)
+        assert got.dtype == np.asarray(other).dtype.newbyteorder("=")

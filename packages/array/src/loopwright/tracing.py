@@ -39,12 +39,12 @@ _NUMBERS = ("__int__", "__float__", "__index__", "__complex__", "item", "tolist"
 
 
 class Trace:
-    """One run of a function over arrays without values. `name`: the function's."""
+    """One run of a function over arrays without values, on a device. `name`: the function's."""
 
-    __slots__ = ("__weakref__", "is_running", "name", "numbers")
+    __slots__ = ("__weakref__", "device", "is_running", "name", "numbers")
 
-    def __init__(self, name: str) -> None:
-        self.name, self.is_running = name, True
+    def __init__(self, name: str, device: str) -> None:
+        self.name, self.device, self.is_running = name, device, True
         # The inputs that Python floats became, by float and dtype, each with its value.
         self.numbers: dict[tuple[int, DType], tuple[UOp, float]] = {}
 
@@ -107,9 +107,9 @@ def _without_memory(node: UOp, why: Trace | str) -> UOp:
 
 
 @contextmanager
-def tracing(name: str) -> Iterator[Trace]:
+def tracing(name: str, device: str) -> Iterator[Trace]:
     """A trace that runs inside the block, in this thread."""
-    trace = _running.trace = Trace(name)
+    trace = _running.trace = Trace(name, device)
     try:
         yield trace
     finally:
@@ -120,6 +120,11 @@ def tracing(name: str) -> Iterator[Trace]:
 def is_tracing() -> bool:
     """Whether a trace runs in this thread."""
     return _running.trace is not None
+
+
+def trace_device() -> str | None:
+    """The device of the trace that runs in this thread."""
+    return None if _running.trace is None else _running.trace.device
 
 
 def depends_on_trace(node: UOp) -> bool:

@@ -157,6 +157,7 @@ def make_call(
         return plain
 
     def with_scratch(given: tuple[Any, ...], outputs: tuple[Any, ...], _kept: Any = kept) -> int:
-        return run(where, given, outputs, scratch.get(total))  # type: ignore[no-any-return]
+        own = scratch.get(total)
+        return run(where, given, outputs, own.address)  # type: ignore[no-any-return]
 
     return with_scratch

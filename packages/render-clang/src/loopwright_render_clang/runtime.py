@@ -98,12 +98,13 @@ class Scratch(threading.local):
 
     memory: Memory | None = None
 
-    def get(self, n_bytes: int) -> int:
-        """The address of at least that many bytes."""
+    def get(self, n_bytes: int) -> Memory:
+        """At least that many bytes, to be held while they are used: a signal's handler may launch
+        something else in between."""
         if self.memory is None or self.memory.n_bytes < n_bytes:
             self.memory = None  # the old bytes go before the new ones come
             self.memory = allocate(n_bytes)
-        return self.memory.address
+        return self.memory
 
 
 scratch = Scratch()
@@ -173,10 +174,10 @@ class Bound:
 
     def __call__(self) -> None:
         loaded, pointers, variables = self._loaded, self._pointers, self._variables
-        start = scratch.get(loaded.total) if loaded.total else None
-        address = ctypes.c_void_p(start)
-        if loaded.shared and start is not None:  # another place for each launching thread
-            shared = [start + offset for offset in loaded.shared]
+        own = scratch.get(loaded.total) if loaded.total else None
+        address = ctypes.c_void_p(None if own is None else own.address)
+        if loaded.shared and own is not None:  # another place for each launching thread
+            shared = [own.address + offset for offset in loaded.shared]
             both = self._addresses + shared
             pointers = (ctypes.c_void_p * len(both))(*both)
         for function, pointer, threads in loaded.entries:

@@ -88,7 +88,7 @@ class LoadedSequence:
 
     def run_addresses(self, table: Sequence[int], variables: Iterable[int] = ()) -> None:
         """Run over addresses of this process, which the caller has counted."""
-        total = self._total
+        own = runtime.scratch.get(self._total) if self._total else None
         values = struct.pack(f"{self._n_variables}q", *variables) if self._n_variables else None
         self._run(
             self._steps,
@@ -96,7 +96,7 @@ class LoadedSequence:
             self._n_most,
             struct.pack(f"{len(table)}P", *table),
             values,
-            ctypes.c_void_p(runtime.scratch.get(total)) if total else None,
+            None if own is None else ctypes.c_void_p(own.address),
         )
 
     def numpy_call(

@@ -24,7 +24,7 @@ from loopwright.jit.variant import Input, Variant
 from loopwright.jit.variants import Variants
 from loopwright.kernels import KernelView
 from loopwright.options import current, note_kernel
-from loopwright.tracing import is_tracing
+from loopwright.tracing import is_tracing, trace_device
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, TraceError, fail
 from loopwright_core.kernel.options import Options
 
@@ -232,7 +232,7 @@ class Jitted:
         def as_array(value: Any) -> Any:
             if isinstance(value, Array):
                 return value
-            return from_host(np.asarray(value), None, None)
+            return from_host(np.asarray(value), trace_device(), None)
 
         arguments = self._signature.bind(args, kwargs)
         for name, value in arguments.items():

@@ -75,7 +75,7 @@ def trace(
     `given`: its arguments by parameter, whose arrays are exchanged. `donated`: places among the
     inputs. `keeps_numbers`: Python floats are constants, not inputs; defaults always are.
     """
-    with tracing(name) as running:
+    with tracing(name, device) as running:
         inputs: list[UOp] = []
         arrays = []
         for kind in kinds:
