@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import enum
 import inspect
 import math
 import pickle
@@ -263,6 +264,44 @@ def test_methods_are_told_apart_by_their_object() -> None:
     np.testing.assert_array_equal(model.run(x), model.w * x)
     model.w = model.w + 1
     np.testing.assert_array_equal(model.run(x), model.w * x)
+
+
+class Kind(enum.Enum):
+    SUM = 1
+    MAX = 2
+
+
+def test_plain_values_decide() -> None:
+    """Members of enumerations, texts and dtypes are arguments that the function may branch on."""
+
+    @lw.jit
+    def f(x: Any, kind: Kind, *more: Any, dtype: Any = None, **rest: Any) -> Any:
+        y = lw.sum(x) if kind is Kind.SUM else lw.max(x)
+        for part in (*more, *rest.values()):
+            y = y + part
+        return y if dtype is None else lw.astype(y, dtype)
+
+    x = np.arange(5)
+    assert f(x, Kind.SUM) == 10
+    assert f(x, Kind.MAX, np.int64(1), 2, z=x[0]) == 7
+    assert f(x, kind=Kind.MAX, dtype=lw.float32).dtype == np.float32
+    assert f(x, Kind.MAX, dtype=np.dtype("int8")).dtype == np.int8
+    assert f.n_variants == 4
+
+
+def test_options_given_by_kernel_name_are_checked_in_every_call() -> None:
+    """A name that is no kernel's is an error also where the variant was there before."""
+    f = lw.jit(lambda x: lw.exp(x) * 2, name="doubled_exp")
+    x = f32(64)
+    for _ in range(2):
+        with lw.options(opts={"doubled_exp": ["UPCAST i 4"]}):
+            assert f.kernels(x)[0].opts == ("UPCAST i 4",)
+            f(x)
+        with (
+            pytest.raises(ArgumentError, match="other"),
+            lw.options(opts={"doubled_exp": ["UPCAST i 4"], "other": []}),
+        ):
+            f(x)
 
 
 def test_metadata_is_the_functions() -> None:

@@ -128,8 +128,9 @@ class Jitted:
             return self._inline(args, kwargs, out)
         call = self._take(args, kwargs, owner, False)
         variant = self._variant(call, owner, False)
-        for kernel in variant.captured.kernels:
-            note_kernel(kernel.built.kernel.name)
+        if call.options.opts_by_kernel:
+            for kernel in variant.captured.kernels:
+                note_kernel(kernel.built.kernel.name)
         if out is not None:
             return self._call_into(Out(out, variant.captured), call, variant)
         step = variant.one_step()

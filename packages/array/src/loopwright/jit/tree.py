@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Callable, Hashable, Iterator
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from loopwright_core.errors import ArgumentTypeError, fail
 from loopwright_core.ir.dtype import DType
 
 # Values that are part of what is compiled: another value is another trace.
-_VALUES = (bool, int, float, str, bytes, type(None), DType, np.dtype, type(Ellipsis))
+_VALUES = (bool, int, float, str, bytes, type(None), Enum, DType, np.dtype, type(Ellipsis))
 
 
 def is_array(value: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -19,7 +18,7 @@ from loopwright_core.ir.uop import UOp
 from loopwright_core.plugin.loader import registry
 from loopwright_core.sequence import Launch, Run, load_sequence
 
-# Memory of temporaries up to here is kept for the next call; more is allocated each time.
+# Temporaries up to here may lie in memory that a thread keeps; more is allocated for each call.
 _KEPT_BYTES = 8 << 20
 
 
@@ -57,8 +56,6 @@ class Variant:
         self._one_step: OneStep | Literal[False] | None = None  # False: there is none
         temporaries = captured.table[captured.first_temporary :]
         self._sizes = [row.n_bytes for row in temporaries]
-        self._keeps = sum(self._sizes) <= _KEPT_BYTES
-        self._spare: deque[list[Any]] = deque(maxlen=4)
 
     def run(self, inputs: Sequence[Input], given: Mapping[int, Any]) -> list[Any]:
         """Run over the inputs; the memory of every row of the table but the temporaries'.
@@ -77,18 +74,17 @@ class Variant:
             table.append(memory)
         table += [storage(node).on(device) for node in captured.constants]
         if captured.kernels:
-            temporaries = self._temporaries()
+            temporaries = [device.allocate(n) for n in self._sizes]
             self._loaded()([*table, *temporaries], ())
             device.synchronize()
-            if self._keeps and temporaries:
-                self._spare.append(temporaries)
         return table
 
     def one_step(self) -> OneStep | None:
         """The call for NumPy's arrays in one step; None where there is none."""
         if self._one_step is None:
             made = None
-            if self.is_numpy and not self.donated and self._keeps and self.captured.kernels:
+            is_small = sum(self._sizes) <= _KEPT_BYTES
+            if self.is_numpy and not self.donated and is_small and self.captured.kernels:
                 run = self._loaded()
                 made = make_one_step(self.captured, run, self.device, self.result, self._sizes)
             self._one_step = made or False
@@ -100,14 +96,6 @@ class Variant:
             launches = [Launch(k.built.loaded, k.rows, k.variables) for k in self.captured.kernels]
             run = self._run = load_sequence(self.device, launches)
         return run
-
-    def _temporaries(self) -> list[Any]:
-        if self._sizes:
-            try:
-                return self._spare.pop()
-            except IndexError:
-                return [self.device.allocate(n) for n in self._sizes]
-        return []
 
     def _in_place(self, row: int, inputs: Sequence[Input]) -> Any:
         """The memory of the donated input that an output may take, if the call is its only user."""
