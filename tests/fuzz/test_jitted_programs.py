@@ -11,7 +11,7 @@ import pytest
 import loopwright as lw
 from support.random_programs import inputs, run
 
-N_PROGRAMS = 1000 if os.environ.get("LOOPWRIGHT_LONG") else 40
+N_PROGRAMS = 1000 if os.environ.get("LOOPWRIGHT_LONG") else 30
 
 
 def bits(x: Any) -> tuple[Any, Any, bytes]:

@@ -23,6 +23,8 @@ from loopwright_core.errors import ArgumentError, LoopwrightError
 from loopwright_core.ir import dtype as dt
 
 SOURCE = """
+import loopwright as lw
+
 def f(x, w):
     return (x @ w).sum(axis=1)
 
@@ -42,6 +44,18 @@ def no_array(x):
 
 def broken(x):
     return x @ x
+
+@lw.jit
+def inner(x):
+    return lw.exp(x) * 2
+
+@lw.jit(static="n")
+def jitted(x, n=3):
+    return inner(x) * n + 1
+
+@lw.jit
+def wrong_jitted(x):
+    return wrong(x)
 """
 
 
@@ -77,6 +91,17 @@ def test_compile_prints_the_kernel(file: str) -> None:
     text = good("compile", f"{file}:f", "--arg", "x=f32[8,16]", "--arg", "w=f32[16,4]")
     assert "void r_" in text and "\x1b[" not in text
     assert text.startswith("// r_8_")
+
+
+def test_jitted_functions_are_what_they_compute(file: str) -> None:
+    """A jitted function is compiled and compared as it was written, fused with those it calls."""
+    done = call("compile", f"{file}:jitted", "--arg", "x=f32[64]")
+    assert done.exit_code == 0
+    assert done.output.count("void ") == 1
+    assert call("run", f"{file}:jitted", "--arg", "x=f32[64]").exit_code == 0
+    done = call("run", f"{file}:wrong_jitted", "--arg", "x=f32[64]")
+    assert done.exit_code == 1
+    assert call("run", f"{file}:wrong", "--arg", "x=f32[64]").exit_code == 1
 
 
 def test_compile_obeys_schedule_and_opts(file: str) -> None:

@@ -11,8 +11,10 @@ from typing import Any
 from loopwright.array import Array
 from loopwright.cli.arguments import Argument, load_function, located, parse_arguments, parse_opts
 from loopwright.devices import default_device
+from loopwright.jit import Jitted
 from loopwright.memory import empty_buffer
 from loopwright.options import options
+from loopwright.tracing import tracing
 from loopwright_core.errors import ArgumentError, fail
 
 
@@ -44,13 +46,18 @@ class Request:
         return [Array(empty_buffer(a.dtype, a.shape, device), device) for a in arguments]
 
     def call(self, given: Sequence[Any]) -> Any:
-        """The function of these values, by its parameters' names."""
+        """The function of these values, by its parameters' names; a jitted one as it was written,
+        so that it gives expressions, and NumPy's values of NumPy's arrays."""
         names = [a.name for a in self.arguments]
-        return self.function(**dict(zip(names, given, strict=True)))
+        function = self.function
+        if isinstance(function, Jitted):
+            function = function.__wrapped__
+        return function(**dict(zip(names, given, strict=True)))
 
     def results(self, given: Sequence[Array]) -> list[Array]:
         """What the function gives, as a list. Raises ArgumentError for other than arrays."""
-        with located(self.text):
+        # as within a trace: jitted functions that it calls are part of its expression
+        with located(self.text), tracing(self.text, self.device):
             result = self.call(given)
         results = list(result) if isinstance(result, (tuple, list)) else [result]
         for r in results:
