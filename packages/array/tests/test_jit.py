@@ -157,6 +157,25 @@ def test_static_arguments() -> None:
         lw.jit(lambda x: x, static="x", donate=0)
 
 
+def test_defaults_and_keywords() -> None:
+    """Defaults may be arrays; arguments go by position or by name, and are missed by name."""
+    w = f32(3, seed=1)
+
+    @lw.jit
+    def f(x: Any, w: Any = w, b: Any = None, *, k: float = 2.0) -> Any:
+        y = x * w * k
+        return y if b is None else y + b
+
+    x = f32(3)
+    want = x * w * np.float32(2)
+    for got in (f(x), f(x, w), f(x=x), f(w=w, x=x), f(x, w, None), f(x, k=2.0)):
+        np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(f(x, b=w), want + w)
+    for bad in (lambda: f(), lambda: f(x, w, w, w), lambda: f(x, q=1), lambda: f(x, x=x)):
+        with pytest.raises(ArgumentTypeError, match=r"f\(\) "):
+            bad()
+
+
 def test_what_a_call_is_told_apart_by() -> None:
     """Shapes, dtypes, memory order and options each make a variant; values do not."""
     f = lw.jit(lambda x: x + x)

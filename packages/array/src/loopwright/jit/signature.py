@@ -31,14 +31,15 @@ class Signature:
         )
         self.takes_out = "out" in self.names
         self._defaults = [p.default for p in parameters.values()]
-        self._is_plain = all(p.kind is _KINDS.POSITIONAL_OR_KEYWORD for p in parameters.values())
+        # How many arguments may be given by position alone; none where only a binding tells.
+        plain = all(p.kind is _KINDS.POSITIONAL_OR_KEYWORD for p in parameters.values())
+        n_required = sum(default is _KINDS.empty for default in self._defaults)
+        self._n_plain = range(n_required, len(self.names) + 1) if plain else range(0)
 
     def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments by parameter, defaults included. Raises ArgumentTypeError."""
-        if self._is_plain and not kwargs and len(args) <= len(self.names):
-            values = [*args, *self._defaults[len(args) :]]
-            if _KINDS.empty not in self._defaults[len(args) :]:
-                return dict(zip(self.names, values, strict=True))
+        if not kwargs and len(args) in self._n_plain:
+            return dict(zip(self.names, (*args, *self._defaults[len(args) :]), strict=True))
         try:
             bound = self.full.bind(*args, **kwargs)
         except TypeError as error:
