@@ -82,6 +82,11 @@ def kernel(
     return Kernel("kernel", body, dims, initial_schedule(dims), shared)
 
 
+def exponential(n: int) -> Kernel:
+    d = Dim("i", n)
+    return kernel((d,), (at(1, (n,), d.uop), op(Op.EXP, load(at(0, (n,), d.uop)))))
+
+
 def matmul(m: int = 1024, n: int = 1024, p: int = 1024) -> Kernel:
     dims = Dim("i", m), Dim("j", n), Dim("k", p, True)
     i, j, k = [d.uop for d in dims]

@@ -101,6 +101,9 @@ def test_outputs_that_no_cache_holds() -> None:
     far = steps(transpose(2048, 2048), V3)
     assert far.startswith("TILE i 128 · TILE j 128 · ") and far.endswith("NTSTORE B")
     assert "NTSTORE" not in steps(bodies.softmax(4096, 4096))
+    assert "NTSTORE" in steps(bodies.exponential(1 << 24), V4)  # a vector is a line
+    assert "NTSTORE" not in steps(bodies.exponential(1 << 24), V3)  # half lines, long apart
+    assert "NTSTORE" in steps(bodies.add(1 << 24), V3)
     with_l3 = replace(V4, caches=(32 << 10, 1 << 20, 1 << 30))
     assert "NTSTORE" not in steps(bodies.add(1 << 24), with_l3)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from level3 import I32, I64, Builder, check, installed
+from level3 import I32, I64, Builder, check, installed, run_c
 
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
@@ -124,6 +124,32 @@ def test_small_and_wide_vectors() -> None:
     for dtype, lanes in ((dt.float32, 2), (dt.float64, 16), (dt.int8, 4), (dt.int64, 8)):
         program, arrays = every_op(dtype, lanes)
         check(program, arrays)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64], ids=str)
+def test_larger_and_smaller(dtype: DType, compiler: str) -> None:
+    """Choices by a comparison of the very values chosen from, which processors have as one
+    instruction, keep their NaN and the sign of their zero, whichever way round they are written."""
+    edges = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45], dtype.numpy)
+    pairs = np.repeat(edges, len(edges)), np.tile(edges, len(edges))
+    b = Builder("extremes")
+    x, y = [b.buffer(name, dtype, (N,)) for name in "xy"]
+    outs = [b.buffer(f"out{n}", dtype, (N,), True) for n in range(4)]
+    lanes = 32 // dtype.itemsize
+    with b.loop(N // lanes, "i") as i:
+        at = b.op(Op.MUL, i, const(lanes, I32))
+        u, v = b.load(x, at, lanes), b.load(y, at, lanes)
+        less, more = b.op(Op.CMPLT, u, v), b.op(Op.CMPLT, v, u)
+        for out, choice in zip(
+            outs, ((less, u, v), (less, v, u), (more, u, v), (more, v, u)), strict=True
+        ):
+            b.store(out, at, b.op(Op.WHERE, *choice))
+    arrays = [*pairs, *[np.zeros(N, dtype.numpy) for _ in outs]]
+    check(b.program(), arrays, compiler=installed()[compiler])
+    expected = np.where(pairs[0] < pairs[1], *pairs)
+    found = run_c(b.program(), arrays, (), installed()[compiler])[0]
+    assert found.tobytes() == expected.tobytes()
 
 
 def casts(lanes: int) -> tuple[Program, list[np.ndarray]]:

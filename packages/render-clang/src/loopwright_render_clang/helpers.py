@@ -55,6 +55,17 @@ class Helpers:
             line = f"return ({v})__builtin_ia32_blendv{s}{wide}({args});"
         return self._add(name, f"{v} {name}({m} m, {v} a, {v} b)", [line])
 
+    def extreme(self, which: str, code: str, lanes: int) -> str:
+        """max: (a, b) -> a where a is above b, else b; min: a where it is below. "" where no
+        instruction does just that, also with a NaN and with zeros of both signs."""
+        size = lanes * int(code[1:]) // 8
+        if not self._is_x86 or code not in _SUFFIX or size not in self._native or size == 64:
+            return ""
+        v = self._types.name(code, lanes)
+        builtin = f"__builtin_ia32_{which}{_SUFFIX[code]}{'256' if size == 32 else ''}"
+        name = f"{which}_{v}"
+        return self._add(name, f"{v} {name}({v} a, {v} b)", [f"return {builtin}(a, b);"])
+
     def bitcast(self, source: str, target: str) -> str:
         """The same bits as another scalar type."""
         name = f"bitcast_{source}_{target}"

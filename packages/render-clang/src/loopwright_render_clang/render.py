@@ -164,6 +164,11 @@ class ClangPrinter(MaskPrinter):
         one = self._spread(condition)
         if one is not None:
             return self._choose(one, self.whole(a), self.whole(b), dtype)
+        if condition.op is Op.CMPLT and {a, b} == {*condition.src}:
+            which = "min" if condition.src == (a, b) else "max"
+            name = self.helpers.extreme(which, code(dtype), dtype.lanes)
+            if name:
+                return call(name, self.whole(a), self.whole(b))
         name = self.helpers.select(code(dtype), dtype.lanes)
         return call(name, self.mask(condition, dtype.bits), self.whole(a), self.whole(b))
 

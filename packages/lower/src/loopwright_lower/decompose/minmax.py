@@ -23,14 +23,24 @@ def _is_number(x: UOp) -> bool:
     return x.op is Op.CONST and x.arg == x.arg
 
 
-def minmax_float(e: Emit, node: UOp) -> UOp:
-    """max(a, b) --> where(a beats b or a is NaN, a, b): a NaN in b loses no comparison, so wins."""
+def choice(node: UOp) -> tuple[UOp, UOp, UOp]:
+    """max(a, b) of floats as where(condition, one, other): a NaN in the one is asked for, a NaN in
+    the other loses no comparison, so wins."""
     a, b = node.src
     if _is_number(b):
-        return where(_beats(node, b, a), b, a)
+        return _beats(node, b, a), b, a
     if _is_number(a):
-        return where(_beats(node, a, b), a, b)
-    return where(or_(_beats(node, a, b), is_nan(a)), a, b)
+        return _beats(node, a, b), a, b
+    return or_(_beats(node, a, b), is_nan(a)), a, b
+
+
+def minmax_float(e: Emit, node: UOp) -> UOp:
+    """max(a, b) --> where(a is NaN, a, where(a beats b, a, b)): many processors have the inner
+    choice as one instruction."""
+    a, b = node.src
+    if _is_number(a) or _is_number(b):
+        return where(*choice(node))
+    return where(is_nan(a), a, where(_beats(node, a, b), a, b))
 
 
 def _kept_float(e: Emit, node: UOp) -> bool:

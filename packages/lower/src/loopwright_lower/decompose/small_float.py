@@ -36,7 +36,7 @@ from loopwright_lower.decompose.build import (
     where,
     xor,
 )
-from loopwright_lower.decompose.minmax import minmax_float
+from loopwright_lower.decompose.minmax import choice
 from loopwright_lower.decompose.table import Emit, Rule
 
 
@@ -196,8 +196,8 @@ def compare_wide(e: Emit, node: UOp) -> UOp:
 def minmax_soft(e: Emit, node: UOp) -> UOp:
     """max(a, b) of storage floats --> compared wide, chosen narrow."""
     a, b = node.src
-    wide = minmax_float(e, UOp(node.op, dt.float32, (widen(e, a), widen(e, b))))
-    condition, chosen, _ = wide.src
+    wide = UOp(node.op, dt.float32, (widen(e, a), widen(e, b)))
+    condition, chosen, _ = choice(wide)
     first, second = (a, b) if chosen is widen(e, a) else (b, a)
     return UOp(Op.WHERE, node.dtype, (condition, first, second))
 
