@@ -232,6 +232,39 @@ def tune(
     _exit(tune_function(request, beam, budget_s, export, import_, Output(as_json)))
 
 
+@program.command()
+@click.argument("names", nargs=-1, metavar="[WORKLOAD]...")
+@click.option("--peers", help="Such as loopwright,numpy,torch; default: all that are installed.")
+@click.option(
+    "--python",
+    "pythons",
+    multiple=True,
+    metavar="PEER=PATH",
+    help="The interpreter of a peer that lives in an environment of its own.",
+)
+@click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
+@click.option(
+    "--rounds", type=click.IntRange(1), default=7, show_default=True, help="Of all peers."
+)
+@json_option
+def bench(
+    names: tuple[str, ...],
+    peers: str | None,
+    pythons: tuple[str, ...],
+    threads: int,
+    rounds: int,
+    as_json: bool,
+) -> None:
+    """The benchmark table on this machine, against the peers that are installed.
+
+    WORKLOAD: rows whose name begins so; all by default. The peers run in turns, each in a process
+    of its own; each result is compared with float64 first.
+    """
+    from loopwright.cli.bench import bench as run_bench
+
+    _exit(run_bench(names, peers, pythons, threads, rounds, Output(as_json)))
+
+
 @program.group()
 def cache() -> None:
     """The compiled kernels kept on disk."""
