@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from loopwright_core.errors import LoweringError
 from loopwright_core.ir import dtype as dt
+from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.shape import shape_of
 from loopwright_core.ir.spec_kernel import verify_kernel
@@ -181,6 +182,30 @@ def test_gather_along_an_inner_axis_with_many_index_axes() -> None:
     x = buffer(0, 3, 5, 2)
     at = buffer(1, 2, 4, dtype=dt.uint8)
     same(sink((buffer(2, 3, 2, 4, 2), asts.gather(x, at, 1))))
+
+
+@pytest.mark.parametrize("dtype", [dt.int8, dt.int32, dt.int64, dt.uint64])
+@pytest.mark.parametrize("how", ["minus", "affine", "two", "remainder", "least", "chosen", "iota"])
+def test_gather_at_computed_indices(how: str, dtype: DType) -> None:
+    """Arithmetic on indices stands alike in the index and in its conditions: both are proved."""
+    at, two = buffer(1, 9, dtype=dtype), UOp(Op.CONST, dtype, (), 2)
+    row = UOp(Op.IOTA, dtype, (), ((9,), 0))
+    value = {
+        "minus": op(Op.SUB, at, two),
+        "affine": op(Op.SUB, op(Op.MUL, at, two), op(Op.ADD, two, two)),
+        "two": op(Op.SUB, op(Op.SUB, at, two), at),
+        "remainder": op(Op.MOD, op(Op.SUB, at, two), two),
+        "least": op(Op.MIN, op(Op.SUB, at, two), two),
+        "chosen": op(
+            Op.WHERE,
+            op(Op.CMPLT, at, two, dtype=dt.bool_),
+            op(Op.SUB, at, two),
+            two,
+            dtype=dtype,
+        ),
+        "iota": op(Op.SUB, op(Op.ADD, op(Op.MUL, row, two), at), two),
+    }[how]
+    same(sink((buffer(2, 9, 3), asts.gather(buffer(0, 5, 3), value, 0))))
 
 
 @pytest.mark.parametrize("exclusive", [False, True])

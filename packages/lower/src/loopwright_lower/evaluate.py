@@ -342,7 +342,11 @@ def _scan(key: Key, values: tuple[UOp, ...]) -> UOp:
 
 
 def _as_index(value: UOp) -> UOp:
-    """A value as an index; a cast of an index expression is that expression where it fits."""
+    """A value as an index; a cast of an index expression is that expression where it fits.
+
+    It is in canonical form: the conditions made of it are about the index that is simplified later.
+    """
+    value = integer.simplify(value)
     if value.op is Op.CONST:
         return const(value.arg, dt.index)
     if value.op is Op.CAST and value.src[0].dtype is dt.index:

@@ -84,6 +84,12 @@ def _host(x: Array, values: Any) -> Array:
     return from_host(np.asarray(values), x.device, False)
 
 
+def _sortable(x: Array) -> np.ndarray[Any, Any]:
+    """The elements as NumPy orders them with NaN last: small floats as float32."""
+    values = x.numpy()
+    return values.astype(np.float32) if x.dtype in SMALL_FLOATS else values
+
+
 def nonzero(x: Any, /) -> tuple[Array, ...]:
     """The indices of elements that are not zero; evaluated on the host."""
     x = operand("nonzero", x)
@@ -104,9 +110,7 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     x = operand("argsort", x)
     place = one_axis(axis, x.ndim, "argsort")
     descending = flag(descending, "descending", "argsort")
-    values = x.numpy()
-    if x.dtype.is_float and x.dtype.bits == 8:
-        values = values.astype(np.float32)
+    values = _sortable(x)
     if not descending:
         return _host(x, np.argsort(values, axis=place, kind="stable").astype(np.int64))
     # a stable descending order is the reversed stable order of the reversed axis
@@ -138,7 +142,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
         fail(ShapeError, f"searchsorted in an array of shape {a.shape}", fix="give a sorted line")
     order = None if sorter is None else _sorter(sorter, a.size)
     left = "left" if side == "left" else "right"
-    found = np.searchsorted(a.numpy(), b.numpy(), side=left, sorter=order)  # type: ignore[call-overload]  # side is checked
+    found = np.searchsorted(_sortable(a), _sortable(b), side=left, sorter=order)  # type: ignore[call-overload]  # side is checked
     return _host(b, np.asarray(found, np.int64))
 
 
@@ -194,8 +198,8 @@ class UniqueInverse(NamedTuple):
 def unique_all(x: Any, /) -> UniqueAll:
     """The different elements, where each is first, the way back, and counts; on the host."""
     x = operand("unique_all", x)
-    found = np.unique_all(x.numpy())
-    return UniqueAll(*[_host(x, part) for part in found])
+    values, *rest = np.unique_all(_sortable(x))
+    return UniqueAll(*[_host(x, part) for part in (values.astype(x.dtype.numpy), *rest)])
 
 
 def unique_counts(x: Any, /) -> UniqueCounts:
