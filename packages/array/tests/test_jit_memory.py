@@ -306,3 +306,16 @@ def test_calls_in_one_step_take_what_they_were_made_for_only() -> None:
         got = f(other)
         np.testing.assert_array_equal(got, np.asarray(other) * 2)
         assert got.dtype == np.asarray(other).dtype.newbyteorder("=")
+
+
+def test_copies_within_a_trace_are_copies() -> None:
+    """asarray(x, copy=True) of a traced array is a value of its own, also where x comes in as it
+    is: what is written to the shared memory of x later is not seen by it."""
+    memory = np.arange(6.0).reshape(2, 3)
+    x = lw.asarray(memory)
+    same, turned = lw.jit(
+        lambda a: (lw.asarray(a, copy=True), lw.asarray(a.mT, copy=True)), name="copies"
+    )(x)
+    memory[0] = 9.0
+    np.testing.assert_array_equal(same.numpy(), np.arange(6.0).reshape(2, 3))
+    np.testing.assert_array_equal(turned.numpy(), np.arange(6.0).reshape(2, 3).T)

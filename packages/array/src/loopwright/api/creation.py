@@ -12,6 +12,7 @@ from loopwright.api.arguments import flag, integer, integers
 from loopwright.api.dtypes import astype, broadcast_arrays, operand
 from loopwright.array import Array, as_device, asarray_like, from_host, host_values
 from loopwright.promotion import as_dtype, is_weak, weak_kind
+from loopwright.tracing import depends_on_trace
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
@@ -64,9 +65,11 @@ def _from_array(x: Array, dtype: DType | None, device: str | None, copy: bool | 
         x = astype(x, dtype)
     if device is not None:
         x = x.to_device(device)
-    if copy:
-        return from_host(x.numpy(), x.device, True)
-    return x
+    if not copy:
+        return x
+    if depends_on_trace(x._uop):  # a value of its own, that a kernel writes
+        return Array(UOp(Op.CAST, x.dtype, (x._uop,)), x._device)
+    return from_host(x.numpy(), x.device, True)
 
 
 def _from_list(obj: Any, dtype: DType | None, device: str | None) -> Array:
