@@ -92,6 +92,15 @@ def test_scatter_add_of_what_is_not_known_yet() -> None:
     np.testing.assert_array_equal(found.numpy(), added(np.ones(300), at, 2.0, 0))
 
 
+def test_scatter_add_in_a_jitted_function() -> None:
+    """Compiled once, with the indices of each call; also for axes that go to the host else."""
+    added_to = lw.jit(lambda x, at, values: lw.scatter_add(x, at, values))
+    for seed in range(2):
+        at = np.random.default_rng(seed).integers(-100, 100, 40)
+        found = added_to(np.zeros(100), at, np.ones(40))
+        np.testing.assert_array_equal(found, added(np.zeros(100), at, 1.0, 0))
+
+
 def test_scatter_add_keeps_small_floats_exact() -> None:
     """Thousands of float16 ones add up to thousands: the sum is kept in float32."""
     for n in (3, 70):

@@ -123,6 +123,20 @@ def test_new_keys_of_what_is_not_known_yet() -> None:
     np.testing.assert_array_equal(second.numpy(), want[1].numpy())
 
 
+def test_keys_of_a_jitted_function() -> None:
+    """A function compiled once draws by the key of each call, new keys included."""
+
+    def step(k: lw.Array, x: lw.Array) -> tuple[lw.Array, lw.Array]:
+        first, second = lw.random.split(lw.random.fold_in(k, 5))
+        return x + lw.random.normal(first, x.shape, lw.float64), second
+
+    x, compiled = np.ones((3, 4)), lw.jit(step)
+    for seed in range(3):
+        (got, following), (want, other) = compiled(key(seed), lw.asarray(x)), step(key(seed), x)
+        np.testing.assert_array_equal(got.numpy(), want.numpy())
+        np.testing.assert_array_equal(following.numpy(), other.numpy())
+
+
 def test_nothing_is_kept() -> None:
     """One key gives the same values at every call, others different ones."""
     a, b = lw.random.normal(key(4), (20,)).numpy(), lw.random.normal(key(4), (20,)).numpy()
