@@ -35,6 +35,22 @@ def test_vector_loads_from_odd_places(dtype: DType) -> None:
     )
 
 
+@pytest.mark.parametrize("schedule", ["none", "heuristic"])
+@pytest.mark.parametrize("dtype", dt.ARRAY_DTYPES, ids=str)
+def test_interleaved_results_of_reversed_memory(dtype: DType, schedule: str) -> None:
+    """Values of an array and its reverse, stored side by side: every element is written."""
+    x = whole(dtype, (13, 13, 8), 3)
+    a = array(x)
+    want = np.maximum(x, x[::-1, ::-1, ::-1])
+    ours = lw.maximum(a, lw.flip(a))
+    with lw.options(schedule=schedule):
+        for n in (2, 3):
+            all_exact(
+                [("side by side", lw.stack([ours] * n, axis=-1), np.stack([want] * n, axis=-1))],
+                zeros=False,
+            )
+
+
 @pytest.mark.parametrize("dtype", dt.ARRAY_DTYPES, ids=str)
 def test_memory_that_numpy_holds_oddly(dtype: DType) -> None:
     """Arrays shared with NumPy may be reversed, stepped, transposed, broadcast or unaligned."""

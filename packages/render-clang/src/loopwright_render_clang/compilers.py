@@ -63,7 +63,14 @@ class Compiler:
             extra = ("-fno-sanitize=all",) if self.kind == "zig" else ()
             return ("-O1", native(), *_COMMON, *extra)
         wide = ("-mprefer-vector-width=512",) if self.has_avx512 else ()
-        return ("-O2", native(), *wide, *_COMMON)
+        return ("-O2", native(), *wide, *_COMMON, *self._without_purity())
+
+    def _without_purity(self) -> tuple[str, ...]:
+        """GCC 12 takes some vectorized loops over restrict pointers for functions that store
+        nothing, and drops the calls. Kernels are called for what they store: none is pure."""
+        major = self.version.partition(".")[0]
+        has_modref = major.isdigit() and int(major) >= 11
+        return ("-fno-ipa-pure-const", *(("-fno-ipa-modref",) if has_modref else ()))
 
     @property
     def key(self) -> str:
