@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NoReturn
 
@@ -227,6 +227,27 @@ class Array(Methods, Operators):
         from loopwright.api.assignment import put
 
         self._uop = put(self, key, value)
+
+    def schedule(self, steps: str | Sequence[str]) -> Array:
+        """This value, stored by a kernel of its own that is scheduled by these steps.
+
+        `steps`: one text, `"UPCAST i 4 · UNROLL k 8"`, or a list of texts. They come before what
+        `lw.options` says. Raises ArgumentError where nothing is left to compute; OptError, for a
+        step that is not legal, when the kernel is made.
+        """
+        from loopwright.named import give_schedule
+        from loopwright.options import steps as steps_of
+
+        given = steps_of(steps, "schedule")
+        if self._uop.op is Op.BUFFER or graph.scalar(self._uop) is not None:
+            fail(
+                ArgumentError,
+                "no kernel computes this array: its values are there already",
+                where="schedule",
+                fix="schedule an expression before it is evaluated",
+            )
+        give_schedule(self._uop, given)
+        return self
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and self.size == 1 else format(str(self), spec)

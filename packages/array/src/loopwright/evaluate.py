@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -120,7 +120,7 @@ def make_plan(uops: Sequence[UOp], device: str) -> Plan:
             part = fuse_once(stage.stores, target, partial(fused, device=target))
         else:  # which kernels bear the name, and why they are so, shows in the graph itself
             part = fused(stage.stores, target)
-        kernels += part
+        kernels += named.scheduled(stage, part)
         given += names.of(stage, part)
     return Plan(tuple(kernels), tuple(given), tuple([results[node] for node in uops]))
 
@@ -175,7 +175,7 @@ def build_all(plan: Plan, device: Device, options: Options) -> list[Built]:
         if options.opts_by_kernel:
             return build_distinct(plan, device, options)
         pairs = zip(plan.kernels, plan.names, strict=True)
-        return [pipeline.build(k.ast, device, options, name) for k, name in pairs]
+        return [pipeline.build(k.ast, device, options_of(k, options), name) for k, name in pairs]
 
 
 def build_distinct(plan: Plan, device: Device, options: Options) -> list[Built]:
@@ -184,8 +184,15 @@ def build_distinct(plan: Plan, device: Device, options: Options) -> list[Built]:
     built: list[Built] = []
     for kernel, wanted, name in distinct_names(plan, lambda a: _usual_name(a, device, options)):
         note_kernel(name)
-        built.append(pipeline.build(kernel.ast, device, options, wanted))
+        built.append(pipeline.build(kernel.ast, device, options_of(kernel, options), wanted))
     return built
+
+
+def options_of(kernel: FusedKernel, options: Options) -> Options:
+    """The options with the schedule that the user gave this kernel, where there is one."""
+    if kernel.opts is None:
+        return options
+    return replace(options, opts=kernel.opts, opts_by_kernel=())
 
 
 def distinct_names(
@@ -196,11 +203,12 @@ def distinct_names(
     `usual`: the name a kernel AST gets from its sizes.
     """
     found: list[tuple[FusedKernel, str | None, str]] = []
-    owners: dict[str, UOp] = {}
+    owners: dict[str, tuple[UOp, object]] = {}
     for kernel, given in zip(plan.kernels, plan.names, strict=True):
         base = given or usual(kernel.ast)
         name, n = base, 0
-        while owners.setdefault(name, kernel.ast) is not kernel.ast:
+        own = kernel.ast, kernel.opts
+        while owners.setdefault(name, own) != own:
             n += 1
             name = f"{base}_{n}"
         # the same build as without names wherever the name is the one it would get anyway
@@ -217,7 +225,7 @@ def _usual_name(ast: UOp, device: Device, options: Options) -> str:
 
 def check_opts(plan: Plan, options: Options) -> None:
     """`opts` as a plain list is for one kernel: with several it is unclear which is meant."""
-    n = len({kernel.ast for kernel in plan.kernels})
+    n = len({kernel.ast for kernel in plan.kernels if kernel.opts is None})
     if options.opts is not None and n > 1:
         fail(
             ArgumentError,

@@ -1,11 +1,11 @@
-"""Names users give to kernels."""
+"""What users say of the kernels of a value: their name, and its schedule."""
 
 from __future__ import annotations
 
 import functools
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from loopwright.fuse import FusedKernel
@@ -22,10 +22,12 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The result of a named function and the nodes it was computed from."""
+    """What is said of a value's kernels. `name`: of those that compute it from `inputs`, nodes of
+    the graph; None: their usual ones. `opts`: the schedule of the kernel that stores the value."""
 
-    name: str
+    name: str | None
     inputs: tuple[UOp, ...]
+    opts: tuple[str, ...] | None = None
 
 
 _marks: weakref.WeakKeyDictionary[UOp, Mark] = weakref.WeakKeyDictionary()
@@ -51,15 +53,22 @@ def named_kernel(name: str, fn: Callable[..., R]) -> Callable[..., R]:
             if not isinstance(array, Array) or array._uop in given:
                 continue
             if array._uop.op is not Op.BUFFER:
-                _marks[array._uop] = Mark(legal, tuple(given))
+                known = _marks.get(array._uop)
+                _marks[array._uop] = Mark(legal, tuple(given), known.opts if known else None)
         return result
 
     return call
 
 
+def give_schedule(node: UOp, opts: tuple[str, ...]) -> None:
+    """Let the kernel that stores this node be scheduled by these steps and no others."""
+    known = _marks.get(node)
+    _marks[node] = replace(known, opts=opts) if known else Mark(None, (), opts)
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """STOREs that are fused by themselves. `mark`: what they are called, from which inputs on."""
+    """STOREs that are fused by themselves. `mark`: what is said of the one value they store."""
 
     stores: tuple[UOp, ...]
     mark: Mark | None = None
@@ -84,7 +93,7 @@ def stages(stores: Sequence[UOp]) -> list[Stage]:
         asked = targets.pop(node, None) or [buffer_node(node.dtype, shape_of(node))]  # type: ignore[arg-type]
         inputs = tuple([done[i] for i in mark.inputs if i in done])
         made = tuple([UOp(Op.STORE, dt.void, (target, new)) for target in asked])
-        result.append(Stage(made, Mark(mark.name, inputs)))
+        result.append(Stage(made, replace(mark, inputs=inputs)))
         done[node] = asked[0]
     rest = [
         UOp(Op.STORE, dt.void, (target, done[value]))
@@ -92,6 +101,14 @@ def stages(stores: Sequence[UOp]) -> list[Stage]:
         for target in asked
     ]
     return [*result, Stage(tuple(rest))] if rest else result
+
+
+def scheduled(stage: Stage, kernels: Sequence[FusedKernel]) -> list[FusedKernel]:
+    """The stage's kernels; the one that stores the marked value with the schedule given to it."""
+    if stage.mark is None or stage.mark.opts is None:
+        return list(kernels)
+    value = stage.stores[0].src[1]
+    return [replace(k, opts=stage.mark.opts) if value in k.values else k for k in kernels]
 
 
 class Names:
@@ -102,7 +119,7 @@ class Names:
 
     def of(self, stage: Stage, kernels: Sequence[FusedKernel]) -> list[str | None]:
         """A name for each kernel of a stage that computes something of a named function."""
-        if stage.mark is None:
+        if stage.mark is None or stage.mark.name is None:
             return [None] * len(kernels)
         inputs = set(stage.mark.inputs)
         roots = [store.src[1] for store in stage.stores]

@@ -102,6 +102,23 @@ def _opts(value: Any) -> dict[str, Any]:
     return {"opts": _texts(value), "opts_by_kernel": ()}
 
 
+def steps(text: Any, where: str) -> tuple[str, ...]:
+    """The steps of a schedule written as one text or as a list of texts.
+
+    Raises ArgumentTypeError, ArgumentError where there is none.
+    """
+    parts = text.split("·") if isinstance(text, str) else _texts(text)
+    found = tuple([part.strip() for part in parts if part.strip()])
+    if not found:
+        fail(
+            ArgumentError,
+            "a schedule has at least one step",
+            where=where,
+            fix='write "UPCAST i 4 · UNROLL k 8"',
+        )
+    return found
+
+
 def _texts(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         fail(

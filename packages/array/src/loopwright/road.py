@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from loopwright.evaluate import check_opts, distinct_names, make_plan
+from loopwright.evaluate import check_opts, distinct_names, make_plan, options_of
 from loopwright.options import note_kernel
 from loopwright_core import dump, notes, pipeline, progress
 from loopwright_core.dump import AccessRow
@@ -100,15 +100,16 @@ def follow(uops: Sequence[UOp], device_name: str, options: Options) -> Road:
     with notes.listening(told.append):
         plan = make_plan(uops, device_name)
     device = registry().device(device_name)
-    kernels: dict[UOp, KernelRoad] = {}
+    kernels: dict[tuple[UOp, object], KernelRoad] = {}
     check_opts(plan, options)
     for fused, wanted, name in distinct_names(plan, lambda ast: pipeline.index(ast).name):
         note_kernel(name)
-        known = kernels.get(fused.ast)
+        own = fused.ast, fused.opts
+        known = kernels.get(own)
         if known is None:
-            kernels[fused.ast] = _follow_kernel(fused.ast, device, options, wanted)
+            kernels[own] = _follow_kernel(fused.ast, device, options_of(fused, options), wanted)
         else:
-            kernels[fused.ast] = replace(known, n_uses=known.n_uses + 1)
+            kernels[own] = replace(known, n_uses=known.n_uses + 1)
     return Road(show(tuple(uops)), _decisions(uops, told), tuple(kernels.values()))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from loopwright.cli.limits import Limits, measure_limits
 from loopwright.cli.output import Output, seconds
 from loopwright.cli.request import Request
-from loopwright.evaluate import check_opts, distinct_names, make_plan
+from loopwright.evaluate import check_opts, distinct_names, make_plan, options_of
 from loopwright.fuse import FusedKernel
 from loopwright.options import current, note_kernel
 from loopwright_core import pipeline
@@ -107,7 +107,7 @@ def _search_each(
     for n, (kernel, wanted, name) in enumerate(named):
         note_kernel(name)
         try:
-            pipeline.build(kernel.ast, device, current(), wanted)
+            pipeline.build(kernel.ast, device, options_of(kernel, current()), wanted)
         except KeyboardInterrupt:
             return n
         if ended and ended[-1].is_interrupted:

@@ -16,12 +16,14 @@ class FusedKernel:
     """A kernel AST and what its slots are in the user's graph.
 
     `buffers`: the BUFFER of each slot. `outputs`: those it writes. `values`: the nodes it stores.
+    `opts`: the schedule that the user gave it, None where none was.
     """
 
     ast: UOp
     buffers: tuple[UOp, ...]
     outputs: tuple[UOp, ...]
     values: tuple[UOp, ...]
+    opts: tuple[str, ...] | None = None
 
 
 def make_kernel(group: Group, stored: Mapping[UOp, UOp], place: Mapping[UOp, int]) -> FusedKernel:

@@ -1,0 +1,78 @@
+"""y.schedule(...): the kernel of one value is scheduled by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright_core.errors import ArgumentError, ArgumentTypeError, OptError
+
+X = np.arange(4096, dtype=np.float32)
+
+
+def test_the_value_is_the_root_of_a_kernel() -> None:
+    """The scheduled value is stored by a kernel with those steps; what uses it reads it from
+    memory, and is scheduled as ever."""
+    y = (lw.asarray(X) * 2.0).schedule("UPCAST i 4 · TILE i/4 8")
+    first, second = lw.kernels(y + 1.0)
+    assert first.opts == ("UPCAST i 4", "TILE i/4 8")
+    assert second.opts != first.opts
+    np.testing.assert_array_equal((y + 1.0).numpy(), X * 2 + 1)
+
+
+def test_several_schedules_in_one_expression() -> None:
+    """Each value has its own; equal kernels scheduled apart have their own names."""
+    a = (lw.asarray(X) * 2.0).schedule("UPCAST i 2")
+    b = (lw.asarray(X + 1) * 2.0).schedule(["UPCAST i 8"])
+    views = lw.kernels(a, b)
+    assert [v.opts for v in views] == [("UPCAST i 2",), ("UPCAST i 8",)]
+    assert len({v.name for v in views}) == 2
+    lw.evaluate(a, b)
+    np.testing.assert_array_equal(b.numpy(), (X + 1) * 2)
+
+
+def test_it_comes_before_the_options() -> None:
+    """Options say how all other kernels run."""
+    y = (lw.asarray(X) - 3.0).schedule("UPCAST i 4")
+    with lw.options(schedule="none"):
+        assert [v.opts for v in lw.kernels(y)] == [("UPCAST i 4",)]
+    z = lw.sqrt(y)
+    with lw.options(opts=["UPCAST i 2"]):
+        assert [v.opts for v in lw.kernels(z)] == [("UPCAST i 4",), ("UPCAST i 2",)]
+
+
+def test_named_and_scheduled() -> None:
+    """A value may have both, whichever comes first."""
+    shift = lw.named_kernel("shift", lambda x: x + 5.0)
+    (view,) = lw.kernels(shift(lw.asarray(X)).schedule("UPCAST i 4"))
+    assert (view.name, view.opts) == ("shift", ("UPCAST i 4",))
+    again = lw.named_kernel("again", lambda x: (x + 7.0).schedule("UPCAST i 2"))
+    (view,) = lw.kernels(again(lw.asarray(X)))
+    assert (view.name, view.opts) == ("again", ("UPCAST i 2",))
+
+
+def test_within_jit() -> None:
+    """A jitted function's kernels carry the schedules given while it was traced."""
+
+    @lw.jit
+    def f(x: lw.Array) -> lw.Array:
+        return lw.sum((x * x).schedule("UPCAST i 4") + 1.0)
+
+    assert f(X) == pytest.approx(float((X.astype(np.float64) ** 2 + 1).sum()), rel=1e-6)
+    assert f.kernels(X)[0].opts == ("UPCAST i 4",)
+
+
+def test_what_cannot_be_scheduled() -> None:
+    """Illegal steps name kernel and axis; a computed array has no kernel; steps are text."""
+    y = (lw.asarray(X) * 9.0).schedule("UNROLL i 4")
+    with pytest.raises(OptError, match=r"UNROLL is for reduce axes \(in kernel e_4096, axis i/1\)"):
+        y.numpy()
+    with pytest.raises(OptError):
+        lw.kernels((lw.asarray(X) * 8.0).schedule("NONSENSE"))
+    with pytest.raises(ArgumentError, match="its values are there already"):
+        lw.asarray(X).schedule("UPCAST i 4")
+    with pytest.raises(ArgumentError, match="at least one step"):
+        (lw.asarray(X) * 2.0).schedule(" · ")
+    with pytest.raises(ArgumentTypeError):
+        (lw.asarray(X) * 2.0).schedule(4)  # type: ignore[arg-type]
