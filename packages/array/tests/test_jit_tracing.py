@@ -13,7 +13,7 @@ import pytest
 
 import loopwright as lw
 from loopwright.tracing import is_tracing
-from loopwright_core.errors import ArgumentError, ShapeError, TraceError
+from loopwright_core.errors import ArgumentTypeError, ShapeError, TraceError
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -152,7 +152,7 @@ def test_errors_leave_nothing_broken() -> None:
         lw.jit(lambda x: x @ x)(X)
     fails[0] = False
     np.testing.assert_array_equal(f(X), X + 1)
-    with pytest.raises(ArgumentError, match="dynamic"):
+    with pytest.raises(ArgumentTypeError, match="dynamic"):
         lw.jit(lambda x: x, dynamic={"x": {0: 1}})
 
 

@@ -186,6 +186,7 @@ from loopwright_core.ir.dtype import (
     uint64,
 )
 from loopwright_core.ir.dtype import bool_ as bool
+from loopwright_core.ir.uop import Variable
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
@@ -230,6 +231,7 @@ sys.modules[__name__].__class__ = _Namespace
 __all__ = [
     "Array",
     "LoopwrightError",
+    "Variable",
     "__array_api_version__",
     "__array_namespace_info__",
     "__version__",

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from loopwright import graph
+from loopwright.extents import shown
 from loopwright.methods import Methods
 from loopwright.operators import Operators
 from loopwright_core.errors import (
@@ -53,11 +54,16 @@ class Array(Methods, Operators):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return graph.shape(self._uop)
+        """The sizes; those of dynamic axes are DynamicSizes while a function is traced."""
+        sizes = graph.shape(self._uop)
+        for n in sizes:
+            if type(n) is not int:
+                return shown(sizes)
+        return sizes
 
     @property
     def ndim(self) -> int:
-        return len(self.shape)
+        return len(graph.shape(self._uop))
 
     @property
     def size(self) -> int:

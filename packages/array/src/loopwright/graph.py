@@ -1,7 +1,8 @@
 """Level-1 nodes, built in their simplest form: no-ops vanish, constants stay bare, nothing empty
 is computed.
 
-Every function takes and returns nodes whose shapes are plain ints; arguments are already checked.
+Shapes hold ints and, for dynamic axes, Variables; arguments are already checked. Where a value of
+a Variable would be needed, DynamicShapeError is raised.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from loopwright_core.errors import ConstantRangeError, ShapeError, fail
+from loopwright.extents import bare, keeps_dynamic, most, shown
+from loopwright_core.errors import ConstantRangeError, DynamicShapeError, ShapeError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.combine import COMBINES
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import COMPARE, Op
 from loopwright_core.ir.shape import shape_of
-from loopwright_core.ir.uop import UOp, const
+from loopwright_core.ir.uop import UOp, Variable, const
 
 Shape = tuple[int, ...]
 
@@ -29,7 +31,7 @@ _single = struct.Struct("<f")
 def shape(node: UOp) -> Shape:
     """The node's shape."""
     known = node._shape
-    return shape_of(node) if known is None else known  # type: ignore[return-value]  # extents are ints in user graphs
+    return shape_of(node) if known is None else known  # type: ignore[return-value]  # ints but for dynamic axes, which refuse what needs an int
 
 
 def constant(value: bool | int | float, dtype: DType, where: str = "a constant") -> UOp:
@@ -84,12 +86,13 @@ def limit(sizes: Shape, dtype: DType) -> None:
     """Raise ShapeError for what no array can be: too many axes, more bytes than can be counted."""
     if len(sizes) > MAX_AXES:
         fail(ShapeError, f"{len(sizes)} axes are too many", fix=f"an array has at most {MAX_AXES}")
-    if math.prod([n for n in sizes if n]) * dtype.itemsize > _MAX_BYTES:
+    if math.prod([n for n in most(sizes) if n]) * dtype.itemsize > _MAX_BYTES:
         fail(ShapeError, f"an array of shape {sizes} is too big", fix="make its sizes smaller")
 
 
 def full(sizes: Shape, node: UOp) -> UOp:
     """A node of shape () repeated over a shape."""
+    sizes = bare(sizes)
     limit(sizes, node.dtype)
     if not sizes:
         return node
@@ -152,9 +155,17 @@ def where(condition: UOp, a: UOp, b: UOp) -> UOp:
 
 
 def reshape(node: UOp, sizes: Shape) -> UOp:
-    """RESHAPE; a reshape of a reshape is one."""
-    if shape(node) == sizes:
+    """RESHAPE; a reshape of a reshape is one. Raises DynamicShapeError where it would take a
+    dynamic axis apart or merge it."""
+    sizes, old = bare(sizes), shape(node)
+    if old == sizes:
         return node
+    if not keeps_dynamic(old, sizes):
+        fail(
+            DynamicShapeError,
+            f"a reshape from {shown(old)} to {shown(sizes)} does not keep the dynamic axes",
+            fix="reshape the other axes only, or leave it out of dynamic=",
+        )
     value = scalar(node)
     if value is not None:
         return full(sizes, value)
@@ -167,7 +178,7 @@ def reshape(node: UOp, sizes: Shape) -> UOp:
 
 def expand(node: UOp, sizes: Shape) -> UOp:
     """Broadcast to a shape, axes aligned at the end."""
-    old = shape(node)
+    sizes, old = bare(sizes), shape(node)
     if old == sizes:
         return node
     value = scalar(node)
@@ -197,7 +208,7 @@ def permute(node: UOp, axes: Sequence[int]) -> UOp:
 def flip(node: UOp, axes: Sequence[int]) -> UOp:
     """FLIP of the axes longer than 1."""
     old = shape(node)
-    axes = tuple(sorted(a for a in axes if old[a] > 1))
+    axes = tuple(sorted(a for a in axes if old[a] != 1))
     if not axes or scalar(node) is not None:
         return node
     return UOp(Op.FLIP, node.dtype, (node,), axes)
@@ -206,16 +217,23 @@ def flip(node: UOp, axes: Sequence[int]) -> UOp:
 def shrink(node: UOp, spans: Sequence[tuple[int, int, int]]) -> UOp:
     """SHRINK to (start, length, step) per axis, step >= 1."""
     old = shape(node)
-    arg = tuple(
-        [(start, start + (n - 1) * step + 1 if n else start, step) for start, n, step in spans]
-    )
+    arg = tuple([_span(*span, size) for span, size in zip(spans, old, strict=True)])
     if all(span == (0, size, 1) for span, size in zip(arg, old, strict=True)):
         return node
-    sizes = tuple([n for _, n, _ in spans])
+    sizes = bare([n for _, n, _ in spans])
     value = scalar(node)
     if value is not None or 0 in sizes:
         return full(sizes, value if value is not None else const(0, node.dtype))
     return UOp(Op.SHRINK, node.dtype, (node,), arg)
+
+
+def _span(start: int, n: int, step: int, size: int) -> tuple[int, int, int]:
+    """A SHRINK's (start, stop, step); the whole of a dynamic axis stays as it is."""
+    if isinstance(size, Variable):
+        if (start, n, step) == (0, size, 1):
+            return 0, size, 1
+        shown((size,))[0].refuse("a part of the axis")
+    return start, start + (n - 1) * step + 1 if n else start, step
 
 
 def pad(node: UOp, widths: Sequence[tuple[int, int]], fill: UOp) -> UOp:
@@ -224,7 +242,8 @@ def pad(node: UOp, widths: Sequence[tuple[int, int]], fill: UOp) -> UOp:
     if not any(lo or hi for lo, hi in widths):
         return node
     old = shape(node)
-    sizes = tuple([n + lo + hi for n, (lo, hi) in zip(old, widths, strict=True)])
+    ends = zip(old, widths, strict=True)
+    sizes = tuple([n + lo + hi if lo or hi else n for n, (lo, hi) in ends])
     if 0 in old or 0 in sizes or scalar(node) is fill:
         return full(sizes, fill)
     limit(sizes, node.dtype)
@@ -243,6 +262,7 @@ def window(node: UOp, axis: int, size: int, stride: int = 1, dilation: int = 1) 
 
 def iota(sizes: Shape, axis: int, dtype: DType = dt.int64) -> UOp:
     """The index along an axis."""
+    sizes = bare(sizes)
     limit(sizes, dtype)
     return empty(sizes, dtype) if 0 in sizes else UOp(Op.IOTA, dtype, (), (sizes, axis))
 

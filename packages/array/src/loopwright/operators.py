@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import loopwright.api as api
+from loopwright.extents import DynamicSize, number
 from loopwright_core.errors import DTypeError, ShapeError, fail
+from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.uop import UOp
 
 if TYPE_CHECKING:  # at run time `loopwright/__init__.py` has imported them before any call
@@ -20,7 +22,19 @@ Binary = Callable[[Any, Any], "Array"]
 def _apply(f: Binary, a: Any, b: Any) -> Array:
     """f(a, b), or NotImplemented so that another type's operator may answer."""
     known = (Operators, bool, int, float, complex, np.ndarray, np.generic)
+    if type(b) is DynamicSize:
+        b = _size(b, a)
+    elif type(a) is DynamicSize:
+        a = _size(a, b)
     return f(a, b) if isinstance(a, known) and isinstance(b, known) else NotImplemented
+
+
+def _size(size: DynamicSize, beside: Any) -> Array:
+    """A size as an operand: as Python's ints it takes the array's dtype."""
+    dtype = dt.int64 if beside.dtype.is_bool else beside.dtype
+    if dtype.is_int and size.hi > dtype.max:
+        size.refuse(f"whether {dtype} holds it")
+    return type(beside)(number(size, dtype), beside.device)  # type: ignore[no-any-return]
 
 
 class Operators:

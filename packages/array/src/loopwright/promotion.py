@@ -11,6 +11,7 @@ import numpy as np
 
 from loopwright import graph
 from loopwright.array import Array, asarray_like, default_device, refuse_devices
+from loopwright.extents import bare, shown
 from loopwright_core.errors import ArgumentTypeError, DTypeError, ShapeError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
@@ -138,6 +139,7 @@ def joint_device(name: str, operands: Sequence[Any]) -> str:
 
 def joint_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The broadcast of shapes. Raises ShapeError naming the operation and all shapes."""
+    shapes = [bare(s) for s in shapes]
     first = shapes[0]
     if all(s == first for s in shapes):
         return first
@@ -147,7 +149,7 @@ def joint_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]
         for axis, size in enumerate(s, n_axes - len(s)):
             if size != 1:
                 if out[axis] not in (1, size):
-                    texts = ", ".join(str(s) for s in shapes)
+                    texts = ", ".join(str(shown(s)) for s in shapes)
                     fail(
                         ShapeError,
                         f"{name}: shapes {texts} do not broadcast: axis {axis - n_axes} is "

@@ -18,6 +18,10 @@ class ShapeError(LoopwrightError, ValueError):
     """Shapes that do not fit each other or the operation."""
 
 
+class DynamicShapeError(ShapeError):
+    """An extent that is known only at launch, used where its value would be needed before."""
+
+
 class DTypeError(LoopwrightError, TypeError):
     """A dtype the operation or the device does not take."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from loopwright.extents import DynamicSize
 from loopwright_core.errors import ArgumentTypeError, fail
 
 
@@ -22,8 +23,11 @@ def integers(value: Any, name: str, where: str) -> tuple[int, ...]:
     """One int or a sequence of ints. Raises ArgumentTypeError."""
     if isinstance(value, (int, np.integer)):
         return (int(value),)
+    if type(value) is DynamicSize:
+        return (value,)  # type: ignore[return-value]  # which refuses what needs an int
     try:
-        return tuple([operator.index(n) for n in value])
+        sizes: list[Any] = [n if type(n) is DynamicSize else operator.index(n) for n in value]
+        return tuple(sizes)
     except TypeError:
         fail(ArgumentTypeError, f"{name} is an int or several, got {value!r}", where=where)
 

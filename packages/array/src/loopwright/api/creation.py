@@ -11,6 +11,7 @@ from loopwright import graph
 from loopwright.api.arguments import flag, integer, integers
 from loopwright.api.dtypes import astype, broadcast_arrays, operand
 from loopwright.array import Array, as_device, asarray_like, from_host, host_values
+from loopwright.extents import DynamicSize
 from loopwright.promotion import as_dtype, is_weak, weak_kind
 from loopwright.tracing import depends_on_trace
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, fail
@@ -196,6 +197,8 @@ def _number(value: Any, where: str) -> int | float:
         value = value.item()
     if isinstance(value, Array):
         value = value.item()
+    if isinstance(value, DynamicSize):
+        value.refuse(where)
     if not isinstance(value, (int, float)):
         fail(ArgumentTypeError, f"{value!r} is no real number", where=where)
     return value

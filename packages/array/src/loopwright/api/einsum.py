@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from loopwright import graph
 from loopwright.api.linalg import diagonal_node
 from loopwright.array import Array
+from loopwright.extents import most
 from loopwright.promotion import accumulator, check, common, joint_device
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, ShapeError, fail
 from loopwright_core.ir.ops import Op
@@ -39,7 +40,7 @@ def einsum(subscripts: str, /, *operands: Any, optimize: bool | str = True) -> A
     if not any(optimize is o or (isinstance(o, str) and optimize == o) for o in _ORDERS):
         fail(ArgumentError, f"optimize={optimize!r}", where="einsum", fix=f"use one of {_ORDERS}")
     values = check("einsum", operands)
-    shapes = [x.shape if isinstance(x, Array) else () for x in values]
+    shapes = [graph.shape(x._uop) if isinstance(x, Array) else () for x in values]
     inputs, output = parse(subscripts, [len(s) for s in shapes])
     extents = _extents(inputs, shapes)
     dtype = common("einsum", values)
@@ -202,7 +203,7 @@ def _path(
     import opt_einsum
 
     text = ",".join("".join(labels) for _, labels in parts) + "->" + "".join(output)
-    shapes = [graph.shape(node) for node, _ in parts]
+    shapes = [most(graph.shape(node)) for node, _ in parts]
     how = "auto" if optimize is True else optimize
     path, _ = opt_einsum.contract_path(text, *shapes, shapes=True, optimize=how)
     return [tuple(step) for step in path]

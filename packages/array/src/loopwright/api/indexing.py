@@ -12,6 +12,7 @@ from loopwright import graph
 from loopwright.api.axes import one_axis
 from loopwright.api.dtypes import operand
 from loopwright.array import Array, host_values
+from loopwright.extents import DynamicSize
 from loopwright.promotion import joint_device, joint_shape
 from loopwright_core.errors import (
     ArgumentError,
@@ -111,7 +112,13 @@ def basic_key(x: Array, parts: list[Any]) -> Basic:
     return Basic(tuple(spans), tuple(shape))
 
 
-def _slice(part: slice, n: int) -> Span:
+def _slice(part: slice, size: int) -> Span:
+    n: Any = size  # or a DynamicSize
+    if type(n) is DynamicSize:
+        is_whole = part.start in (None, 0) and part.step in (None, 1)
+        if is_whole and (part.stop is None or part.stop == n):
+            return Span(0, size, 1, True)
+        n.refuse(f"the slice {_text(part)}")
     try:
         start, stop, step = part.indices(n)
     except TypeError as error:
@@ -122,7 +129,7 @@ def _slice(part: slice, n: int) -> Span:
     return Span(start if count else 0, count, step if count else 1, True)
 
 
-def _integer(part: Any, n: int, axis: int) -> int:
+def _integer(part: Any, n: Any, axis: int) -> int:
     try:
         at = operator.index(part)
     except TypeError:
@@ -131,13 +138,20 @@ def _integer(part: Any, n: int, axis: int) -> int:
             f"{type(part).__name__} {part!r} is no index",
             fix="use ints, slices, `...`, None, or arrays of integers or bool",
         )
+    if type(n) is DynamicSize:
+        n.refuse(f"the index {at}")
     if not -n <= at < n:
         fail(
             OutOfBoundsError,
             f"index {at} is out of bounds for axis {axis} of size {n}",
             fix=f"use {-n} to {n - 1}" if n else "the axis is empty",
         )
-    return at % n
+    return int(at % n)
+
+
+def _text(part: slice) -> str:
+    ends = [("" if end is None else str(end)) for end in (part.start, part.stop, part.step)]
+    return ":".join(ends[:2] if part.step is None else ends)
 
 
 def _view(node: UOp, spans: tuple[Span, ...]) -> UOp:

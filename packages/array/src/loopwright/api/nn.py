@@ -16,6 +16,7 @@ from loopwright.api.manipulation import per_axis, windows
 from loopwright.api.special import one_plus_erf_node
 from loopwright.api.statistical import keep, variance
 from loopwright.array import Array
+from loopwright.extents import number as count
 from loopwright.promotion import (
     accumulator,
     as_dtype,
@@ -121,7 +122,7 @@ def layer_norm(
     x, node, dtype = _wide("layer_norm", x)
     axes = tuple(sorted(many_axes(axis, x.ndim, "layer_norm")))
     n = math.prod([x.shape[a] for a in axes])
-    apart, spread = variance(x, axes, node, n)
+    apart, spread = variance(x, axes, node, count(n, node.dtype))
     epsilon = graph.constant(number(eps, "eps", "layer_norm"), node.dtype)
     scale = graph.alu(Op.SQRT, graph.alu(Op.ADD, spread, epsilon))
     scale = graph.expand(keep(scale, x.shape, axes, True), x.shape)

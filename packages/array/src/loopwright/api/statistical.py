@@ -10,6 +10,8 @@ from loopwright.api.arguments import flag, integer, number
 from loopwright.api.axes import one_axis, reduced_axes
 from loopwright.api.dtypes import operand
 from loopwright.array import Array
+from loopwright.extents import DynamicSize
+from loopwright.extents import number as count
 from loopwright.promotion import accumulator, as_dtype, widened_sum
 from loopwright_core.errors import ArgumentError, DTypeError, ShapeError, fail
 from loopwright_core.ir import dtype as dt
@@ -102,22 +104,29 @@ def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
 
 
 def _mean(wide: UOp, axes: tuple[int, ...], n: int) -> UOp:
-    return graph.alu(Op.DIV, graph.reduce("add", axes, wide), const(n, wide.dtype))
+    return graph.alu(Op.DIV, graph.reduce("add", axes, wide), count(n, wide.dtype))
 
 
-def variance(x: Array, axes: tuple[int, ...], wide: UOp, divisor: float) -> tuple[UOp, UOp]:
+def variance(x: Array, axes: tuple[int, ...], wide: UOp, divisor: UOp) -> tuple[UOp, UOp]:
     """(x - mean, mean of its square), the mean subtracted first: no cancellation."""
     n = math.prod([x.shape[a] for a in axes])
     kept = keep(_mean(wide, axes, n), x.shape, axes, True)
     apart = graph.alu(Op.SUB, wide, graph.expand(kept, x.shape))
     squares = graph.reduce("add", axes, graph.alu(Op.MUL, apart, apart))
-    return apart, graph.alu(Op.DIV, squares, const(divisor, wide.dtype))
+    return apart, graph.alu(Op.DIV, squares, divisor)
+
+
+def _divisor(n: Any, correction: float, dtype: DType) -> UOp:
+    if type(n) is not DynamicSize:
+        return const(n - correction if n > correction else 0.0, dtype)
+    less = graph.alu(Op.SUB, count(n, dtype), const(correction, dtype))
+    return graph.alu(Op.MAX, less, const(0, dtype))
 
 
 def _spread(name: str, x: Any, axis: Axis, correction: float, keepdims: bool, root: bool) -> Array:
     x, axes, dtype, wide, n = _moments(name, x, axis)
     correction = number(correction, "correction", name)
-    _, node = variance(x, axes, wide, n - correction if n > correction else 0.0)
+    _, node = variance(x, axes, wide, _divisor(n, correction, wide.dtype))
     if root:
         node = graph.alu(Op.SQRT, node)
     return Array(keep(graph.cast(node, dtype), x.shape, axes, keepdims), x.device)

@@ -11,6 +11,7 @@ import numpy as np
 from loopwright.array import Array, as_device, from_host, refuse_devices
 from loopwright.evaluate import compute
 from loopwright.jit import tree
+from loopwright.jit.dynamic import Dynamic, bind
 from loopwright.jit.trace import Kind
 from loopwright.jit.variant import Input
 from loopwright.memory import Storage, storage
@@ -18,6 +19,7 @@ from loopwright.options import current
 from loopwright_core.errors import ArgumentTypeError, fail
 from loopwright_core.ir.dtype import from_numpy
 from loopwright_core.ir.ops import Op
+from loopwright_core.ir.uop import Variable
 from loopwright_core.kernel.options import Options
 
 
@@ -26,7 +28,7 @@ class Call:
     """`kinds` and `paths` are of every array, `inputs` of those with elements, in order.
 
     `is_numpy`: all arrays are NumPy's. `donated`: places in `inputs`. `key` tells calls apart;
-    `labels` name its parts.
+    `labels` name its parts. `values`: of the Variables.
     """
 
     arguments: dict[str, Any]
@@ -39,6 +41,7 @@ class Call:
     is_numpy: bool
     options: Options
     key: tuple[Hashable, ...]
+    values: dict[Variable, int]
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -59,6 +62,7 @@ def take_call(
     donate: Sequence[str],
     owner: str | None,
     keeps_numbers: bool,
+    dynamic: Dynamic,
 ) -> Call:
     """`owner`: the parameter that holds the object a method was called on. `keeps_numbers`: Python
     floats are to be constants.
@@ -87,13 +91,24 @@ def take_call(
     kinds: list[Kind] = []
     inputs: list[Input] = []
     places: list[int] = []  # in `inputs`, of each array
-    for array in arrays:
+    values: dict[Variable, int] = {}
+    for array, path in zip(arrays, paths, strict=True):
         kind, one = _take_in(array, device)
+        if path in dynamic:
+            kind = bind(kind, path, dynamic[path], values)
         kinds.append(kind)
         key.append(kind.key)
         places.append(len(inputs))
         if one is not None:
             inputs.append(one)
+    for name in dynamic:
+        if name not in paths:
+            fail(
+                ArgumentTypeError,
+                f"{name} has dynamic axes and is no array",
+                where="dynamic=",
+                fix="give an array for it",
+            )
     donated: list[int] = []
     if donate:
         n_before.append(len(arrays))
@@ -114,6 +129,7 @@ def take_call(
         is_numpy,
         options,
         tuple(key),
+        values,
     )
 
 

@@ -9,12 +9,13 @@ not binaries: a compiler runs only when `Built.binary` or `Built.loaded` of a ke
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from loopwright import tracing
 from loopwright.evaluate import Plan, build_all, make_plan
+from loopwright.extents import actual
 from loopwright.memory import has_storage
 from loopwright_core.built import Built
 from loopwright_core.ir import dtype as dt
@@ -40,6 +41,10 @@ class Row:
     def n_bytes(self) -> int:
         """Its size; with Variables in the shape the largest it can be."""
         return _n_bytes(self.dtype, self.shape)
+
+    def n_bytes_of(self, values: Mapping[Variable, int]) -> int:
+        """Its size in a call with those values."""
+        return _n_bytes(self.dtype, actual(self.shape, values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +277,9 @@ def _in_place(
         if what.kind != "output":
             continue
         for given in free:
+            is_dynamic = any(isinstance(n, Variable) for n in (*table[given].shape, *what.shape))
+            if is_dynamic and table[given].shape != what.shape:
+                continue
             if table[given].n_bytes == what.n_bytes and last_use.get(given, -1) < first_use[row]:
                 pairs.append((row, given))
                 free.remove(given)

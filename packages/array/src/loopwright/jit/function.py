@@ -16,6 +16,7 @@ from loopwright.identifiers import legal_name
 from loopwright.jit import tree
 from loopwright.jit.call import Call, take_call
 from loopwright.jit.capture import Captured
+from loopwright.jit.dynamic import checked
 from loopwright.jit.one_step import OneStep
 from loopwright.jit.outputs import Out
 from loopwright.jit.signature import Signature
@@ -54,8 +55,6 @@ class Jitted:
     ) -> None:
         if not callable(f):
             fail(ArgumentTypeError, f"lw.jit takes a function, not {f!r}")
-        if dynamic:
-            fail(ArgumentError, "extents that vary are not supported", fix="leave dynamic= out")
         if name is not None and not isinstance(name, str):
             fail(ArgumentTypeError, f"a kernel's name is a text, not {name!r}")
         functools.update_wrapper(self, f)
@@ -65,6 +64,7 @@ class Jitted:
         self._signature = Signature(f, self._name)
         self._static = self._signature.select(static, "static")
         self._donate = self._signature.select(donate, "donate")
+        self._dynamic = checked(dynamic or {}, self._signature.names, self._static)
         both = [one for one in self._donate if one in self._static]
         if both:
             fail(ArgumentError, f"{', '.join(both)} cannot be static and donated")
@@ -132,7 +132,7 @@ class Jitted:
             for kernel in variant.captured.kernels:
                 note_kernel(kernel.built.kernel.name)
         if out is not None:
-            return self._call_into(Out(out, variant.captured), call, variant)
+            return self._call_into(Out(out, variant.captured, call.values), call, variant)
         step = variant.one_step()
         if step is not None:
             found = step.call((*call.arrays, *variant.number_arrays))
@@ -140,9 +140,10 @@ class Jitted:
                 self._remember(call, step, args, kwargs)
                 return found
         inputs = (*call.inputs, *variant.numbers)
-        table = variant.run(inputs, {})
+        table = variant.run(inputs, {}, call.values)
         self._give_up(variant, inputs)
-        return tree.put_together(variant.result, iter(variant.results(inputs, table)))
+        results = variant.results(inputs, table, call.values)
+        return tree.put_together(variant.result, iter(results))
 
     def _call_into(self, out: Out, call: Call, variant: Variant) -> Any:
         inputs = (*call.inputs, *variant.numbers)
@@ -155,9 +156,9 @@ class Jitted:
         given = {row: variant.device.from_host(array) for row, array in direct.items()}
         # a device that copies instead is no way to write the array
         given = {row: m for row, m in given.items() if hasattr(m, "__array_interface__")}
-        table = variant.run(inputs, given)
+        table = variant.run(inputs, given, call.values)
         self._give_up(variant, inputs)
-        out.fill(variant.results(inputs, table), [direct[row] for row in given])
+        out.fill(variant.results(inputs, table, call.values), [direct[row] for row in given])
         return out.value
 
     def _give_up(self, variant: Variant, inputs: Sequence[Input]) -> None:
@@ -183,7 +184,9 @@ class Jitted:
         arguments = self._signature.bind(args, kwargs)
         is_owned = owner is not None and not tree.is_container(owner)
         parameter = self._signature.names[0] if is_owned else None
-        return take_call(arguments, self._static, self._donate, parameter, keeps_numbers)
+        return take_call(
+            arguments, self._static, self._donate, parameter, keeps_numbers, self._dynamic
+        )
 
     def _variant(self, call: Call, owner: Any, keeps_numbers: bool) -> Variant:
         def make() -> Variant:
@@ -309,7 +312,9 @@ def jit(
     A decorator with and without settings. NumPy arrays in give NumPy arrays out; with a Loopwright
     array among them results are Loopwright arrays. `static`: parameters, by name or position,
     whose values are part of what is compiled; they are hashable. `donate`: parameters whose arrays
-    are not used again, so that results may take their memory. `name`: what its kernels are called.
+    are not used again, so that results may take their memory. `dynamic`: axes of parameters that
+    are Variables, like {"x": {0: n}}: compiled once for every size in their range.
+    `name`: what its kernels are called.
     Calls take `out=`: an array, or as many as are returned, for the results.
     Raises ArgumentError and ArgumentTypeError; a call raises TraceError where `f` asks for values.
     """

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from loopwright.array import Array, from_host
+from loopwright.extents import actual
 from loopwright.jit import tree
 from loopwright.jit.capture import Captured
 from loopwright.jit.variant import Input
 from loopwright.memory import HostArray, storage
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, fail
+from loopwright_core.ir.uop import Variable
 
 
 class Out:
@@ -23,7 +25,7 @@ class Out:
     its result; expressions made of it before keep the old value.
     """
 
-    def __init__(self, out: Any, captured: Captured) -> None:
+    def __init__(self, out: Any, captured: Captured, values: Mapping[Variable, int]) -> None:
         self.value = out
         self._captured = captured
         self._arrays: list[Any] = []
@@ -39,8 +41,9 @@ class Out:
         for array, path, output in zip(self._arrays, paths, outputs, strict=True):
             if not isinstance(array, (np.ndarray, Array)):
                 fail(ArgumentTypeError, f"{path} is a {type(array).__name__}, not an array")
-            if tuple(array.shape) != output.shape:
-                fail(ShapeError, f"{path} has shape {array.shape}, the result {output.shape}")
+            sizes = actual(output.shape, values)
+            if tuple(array.shape) != sizes:
+                fail(ShapeError, f"{path} has shape {array.shape}, the result {sizes}")
             dtype = array.dtype
             if isinstance(dtype, np.dtype):
                 dtype = dtype.newbyteorder("=")

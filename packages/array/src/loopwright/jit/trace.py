@@ -42,7 +42,7 @@ class Kind:
 
     def __str__(self) -> str:
         sizes = self.shape if self.axes is None else [self.shape[a] for a in self.axes]
-        return f"{self.dtype}{list(sizes)}"
+        return f"{self.dtype}[{', '.join(map(str, sizes))}]"
 
 
 @dataclass(frozen=True, slots=True)

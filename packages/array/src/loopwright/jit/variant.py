@@ -10,11 +10,12 @@ import numpy as np
 
 from loopwright import graph
 from loopwright.array import Array
+from loopwright.extents import actual
 from loopwright.jit.capture import Captured, Output
 from loopwright.jit.one_step import OneStep, make_one_step
 from loopwright.memory import HostArray, Storage, attach, buffer_node, new_buffer, storage
 from loopwright_core.ir.dtype import from_numpy
-from loopwright_core.ir.uop import UOp
+from loopwright_core.ir.uop import UOp, Variable
 from loopwright_core.plugin.loader import registry
 from loopwright_core.sequence import Launch, Run, load_sequence
 
@@ -52,16 +53,20 @@ class Variant:
         self.number_arrays = tuple(numbers)
         self.donated = tuple(donated)
         self.device = registry().device(captured.device)
+        shapes = [row.shape for row in captured.table] + [one.shape for one in captured.outputs]
+        self.is_dynamic = any(isinstance(n, Variable) for shape in shapes for n in shape)
         self._run: Run | None = None
         self._one_step: OneStep | Literal[False] | None = None  # False: there is none
         temporaries = captured.table[captured.first_temporary :]
         self._sizes = [row.n_bytes for row in temporaries]
 
-    def run(self, inputs: Sequence[Input], given: Mapping[int, Any]) -> list[Any]:
+    def run(
+        self, inputs: Sequence[Input], given: Mapping[int, Any], values: Mapping[Variable, int]
+    ) -> list[Any]:
         """Run over the inputs; the memory of every row of the table but the temporaries'.
 
         `given`: memory for some output rows. The others get memory of their own, or that of a
-        donated input which nobody else holds.
+        donated input which nobody else holds. `values`: of the Variables.
         """
         captured, device = self.captured, self.device
         table = [one.memory.on(device) for one in inputs]
@@ -70,12 +75,13 @@ class Variant:
             if memory is None:
                 memory = self._in_place(row, inputs)
             if memory is None:
-                memory = device.allocate(captured.table[row].n_bytes)
+                memory = device.allocate(captured.table[row].n_bytes_of(values))
             table.append(memory)
         table += [storage(node).on(device) for node in captured.constants]
         if captured.kernels:
             temporaries = [device.allocate(n) for n in self._sizes]
-            self._loaded()([*table, *temporaries], ())
+            own = [values[variable] for variable in captured.variables]
+            self._loaded()([*table, *temporaries], own)
             device.synchronize()
         return table
 
@@ -84,7 +90,8 @@ class Variant:
         if self._one_step is None:
             made = None
             is_small = sum(self._sizes) <= _KEPT_BYTES
-            if self.is_numpy and not self.donated and is_small and self.captured.kernels:
+            is_plain = self.is_numpy and not self.donated and not self.is_dynamic
+            if is_plain and is_small and self.captured.kernels:
                 run = self._loaded()
                 made = make_one_step(self.captured, run, self.device, self.result, self._sizes)
             self._one_step = made or False
@@ -104,49 +111,64 @@ class Variant:
                 return exclusive_memory(given, inputs, self.captured.constants, self.device)
         return None
 
-    def results(self, inputs: Sequence[Input], table: Sequence[Any]) -> list[Any]:
+    def results(
+        self, inputs: Sequence[Input], table: Sequence[Any], variables: Mapping[Variable, int]
+    ) -> list[Any]:
         """The arrays of every output, in order: of memory that nobody else has, or of a value that
         never changes."""
         given: dict[int, Any] = {}
         found = []
         for output in self.captured.outputs:
+            sizes = actual(output.shape, variables)
             if output.row is None:
-                found.append(self._empty(output))
+                found.append(self._empty(output, sizes))
             elif self.is_numpy:
                 is_shared = output.row in given or self._kind(output.row) != "output"
-                values = self._storage(output.row, inputs, table).numpy()
+                values = self._storage(output.row, inputs, table, variables).numpy()
                 given[output.row] = values
-                values = values.reshape(output.shape)
+                values = values.reshape(sizes)
                 found.append(values.copy() if is_shared else values)
             else:
                 node = given.get(output.row)
                 if node is None:
-                    node = given[output.row] = self._node(output.row, inputs, table)
-                view = graph.reshape(node, output.shape)  # type: ignore[arg-type]
+                    node = given[output.row] = self._node(output.row, inputs, table, variables)
+                view = graph.reshape(node, sizes)
                 found.append(Array(view, self.captured.device))
         return found
 
     def _kind(self, row: int) -> str:
         return self.captured.table[row].kind
 
-    def _empty(self, output: Output) -> Any:
+    def _empty(self, output: Output, sizes: tuple[int, ...]) -> Any:
         if self.is_numpy:
-            return np.empty(output.shape, output.dtype.numpy)
-        node = graph.empty(output.shape, output.dtype)  # type: ignore[arg-type]
+            return np.empty(sizes, output.dtype.numpy)
+        node = graph.empty(sizes, output.dtype)
         return Array(node, self.captured.device)
 
-    def _storage(self, row: int, inputs: Sequence[Input], table: Sequence[Any]) -> Storage:
+    def _storage(
+        self,
+        row: int,
+        inputs: Sequence[Input],
+        table: Sequence[Any],
+        variables: Mapping[Variable, int],
+    ) -> Storage:
         captured = self.captured
         kind, what = self._kind(row), captured.table[row]
         if kind == "input":
             return inputs[row].memory
         if kind == "constant":
             return storage(captured.constants[row - captured.first_constant])
-        made = Storage(what.dtype, what.shape, captured.device)  # type: ignore[arg-type]
+        made = Storage(what.dtype, actual(what.shape, variables), captured.device)
         made.give(table[row])
         return made
 
-    def _node(self, row: int, inputs: Sequence[Input], table: Sequence[Any]) -> UOp:
+    def _node(
+        self,
+        row: int,
+        inputs: Sequence[Input],
+        table: Sequence[Any],
+        variables: Mapping[Variable, int],
+    ) -> UOp:
         """A BUFFER over a row's memory: a new one for what was computed."""
         captured, kind = self.captured, self._kind(row)
         if kind == "constant":
@@ -154,7 +176,7 @@ class Variant:
         known = inputs[row].node if kind == "input" else None
         if known is not None and row not in self.donated:
             return known
-        memory = self._storage(row, inputs, table)
+        memory = self._storage(row, inputs, table, variables)
         if kind == "input":  # the user's own memory, or what the donated array gives up
             return new_buffer(memory.numpy(), captured.device, copy=True)
         return attach(buffer_node(memory.dtype, memory.shape), memory)

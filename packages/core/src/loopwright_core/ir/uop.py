@@ -6,8 +6,9 @@ import struct
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
+from loopwright_core.errors import DynamicShapeError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
@@ -16,11 +17,50 @@ from loopwright_core.locks import new_rlock
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """An extent known at launch, between `lo` and `hi` (both included)."""
+    """An extent known at launch, between `lo` and `hi` (both included).
+
+    It equals only itself. Order against ints is decided by the bounds; where they do not decide,
+    and in arithmetic, DynamicShapeError is raised.
+    """
 
     name: str
     lo: int
     hi: int
+
+    def __str__(self) -> str:
+        return self.name
+
+    def _refuse(self, other: object = None) -> NoReturn:
+        fail(
+            DynamicShapeError,
+            f"this needs the value of {self.name}, a dynamic extent from {self.lo} to {self.hi}, "
+            "which is known only when the function runs",
+            fix="keep that axis as it is here, or leave it out of dynamic=",
+        )
+
+    if not TYPE_CHECKING:  # a mistake wherever types are known
+
+        def __lt__(self, other: int) -> bool:
+            if isinstance(other, int) and not self.lo < other <= self.hi:
+                return self.hi < other
+            self._refuse()
+
+        def __le__(self, other: int) -> bool:
+            return self < other + 1
+
+        def __gt__(self, other: int) -> bool:
+            return not self <= other
+
+        def __ge__(self, other: int) -> bool:
+            return not self < other
+
+        def __add__(self, other: Any) -> Any:
+            return self._refuse()
+
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __add__
+        __mod__ = __rmod__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __add__
+        __divmod__ = __rdivmod__ = __add__
+        __neg__ = __index__ = __int__ = __float__ = _refuse
 
 
 Extent: TypeAlias = int | Variable
