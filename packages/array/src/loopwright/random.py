@@ -72,7 +72,7 @@ def _words(where: str, key: Any) -> tuple[Words, str]:
             ArgumentError,
             f"a key is two uint32 words, not {x.dtype} of shape {x.shape}",
             where=where,
-            fix="make one with lw.random.key(seed), or take one row of lw.random.split",
+            fix="make one with lw.random.key(seed), or some with lw.random.split",
         )
     low, high = [graph.reshape(graph.shrink(x._uop, [(i, 1, 1)]), ()) for i in (0, 1)]
     return (low, high), x.device
