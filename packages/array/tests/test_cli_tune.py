@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from pathlib import Path
 
@@ -88,6 +89,24 @@ def test_nothing_to_tune(file: str) -> None:
     assert refused.exit_code == 1
     assert "nothing to do" in refused.output
     assert call("tune", f"{file}:f", "--arg", "x=f32[4]", "--budget", "0").exit_code == 2
+
+
+def test_what_is_told_before_a_search(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A budget that is no number, a file that is none or is not there, and a place where nothing
+    can be kept are told at once."""
+    args = ["tune", f"{file}:f", "--arg", "x=f32[4096]"]
+    refused = call(*args, "--budget", "nan")
+    assert refused.exit_code == 1 and "no number of seconds" in refused.output
+    refused = call("tune", "--import", os.devnull)
+    assert refused.exit_code == 1 and "is no file" in refused.output
+    refused = call("tune", "--import", str(tmp_path / "nothing"))
+    assert refused.exit_code == 1 and "cannot be read: No such file" in refused.output
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("LOOPWRIGHT_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    refused = call(*args, "--budget", "10")
+    assert refused.exit_code == 1 and "results cannot be kept in" in refused.output
 
 
 def test_a_device_that_cannot_run_is_refused(file: str) -> None:

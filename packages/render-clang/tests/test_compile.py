@@ -7,6 +7,7 @@ import re
 import shutil
 import stat
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -120,6 +121,23 @@ def test_an_error_is_not_tried_again(tmp_path: Path) -> None:
     with pytest.raises(CompileError, match="error: no"):
         compile_c("no C\n", "k", replace(compilers.find(), argv=(str(cc),)))
     assert len(log.read_text().split()) == 1
+
+
+def test_a_compiler_that_hangs_ends_with_its_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the time limit neither the driver nor what it has started is left running."""
+    monkeypatch.setenv("LOOPWRIGHT_COMPILE_TIMEOUT", "1")
+    log = tmp_path / "log"
+    cc = script(tmp_path / "cc", f'sleep 600 & echo $! > "{log}"; wait')
+    with pytest.raises(CompileError, match="not done after 1 s"):
+        compile_c("int f(void) { return 1; }\n", "k", replace(compilers.find(), argv=(str(cc),)))
+    status = Path(f"/proc/{log.read_text().strip()}/stat")
+    for _ in range(100):
+        if not status.exists() or status.read_text().split()[2] == "Z":
+            return
+        time.sleep(0.05)
+    pytest.fail("the compiler's child still runs")
 
 
 @pytest.mark.parametrize("wanted", ["0", "-1", "soon", "1.5"])

@@ -57,6 +57,23 @@ class TuningDatabase:
             return False
         return _write(path, _sealed(result))
 
+    def need_room(self) -> None:
+        """Raise ArgumentError where results cannot be kept, before anybody searches for them."""
+        probe = self.root / "probe"
+        is_new = not self.root.exists()
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_whole(probe, b"")
+            probe.unlink()
+            if is_new:
+                self.root.rmdir()
+        except OSError as error:
+            fail(
+                ArgumentError,
+                f"results cannot be kept in {self.root}: {error.strerror or error}",
+                fix="set LOOPWRIGHT_CACHE_DIR to a directory that can be written to",
+            )
+
     def ls(self) -> list[Result]:
         """Every readable result, by kernel and key."""
         try:
@@ -80,8 +97,15 @@ class TuningDatabase:
         A result that is here already stays where it is the faster one. Raises ArgumentError.
         """
         try:
-            document = json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
+            if path.exists() and not path.is_file():  # a device may be read without end
+                fail(ArgumentError, f"{path} is no file", fix="name what --export wrote")
+            text = path.read_bytes()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            fail(ArgumentError, f"{path} cannot be read: {reason}", fix="name what --export wrote")
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError) as error:
             fail(ArgumentError, f"{path} is no tuning export: {error}", fix="export it again")
         entries = document.get("results") if isinstance(document, dict) else None
         if not isinstance(entries, list):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -97,19 +98,33 @@ def _run(command: list[str], text: str, limit_s: int) -> tuple[bytes, str]:
     with tempfile.TemporaryDirectory(prefix="loopwright-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
         (folder / "kernel.c").write_text(text, encoding="utf-8", newline="\n")
-        done = subprocess.run(
+        running = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             cwd=folder,
             env=compilers.environment(),
-            timeout=limit_s,
-            check=False,
+            start_new_session=True,  # a driver's own children end with it
         )
-        if done.returncode == 0:
+        try:
+            _, told = running.communicate(timeout=limit_s)
+        except BaseException:
+            _end(running)
+            raise
+        if running.returncode == 0:
             return (folder / "kernel.so").read_bytes(), ""
-        message = done.stderr.decode(errors="replace").strip()
-        return b"", message or f"exit status {done.returncode}"
+        message = told.decode(errors="replace").strip()
+        return b"", message or f"exit status {running.returncode}"
+
+
+def _end(running: subprocess.Popen[bytes]) -> None:
+    """End a compiler and all that it has started."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(running.pid, signal.SIGKILL)
+    running.kill()
+    running.communicate()
 
 
 def timeout_s() -> int:

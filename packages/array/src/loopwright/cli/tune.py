@@ -37,7 +37,11 @@ def tune_function(
     """Search for each kernel of a function; export and import what searches found."""
     if request is None and export is None and import_ is None:
         fail(ArgumentError, "there is nothing to do", fix="name FILE.py:FUNC, --export or --import")
+    if not budget_s < float("inf"):
+        fail(ArgumentError, f"--budget {budget_s} is no number of seconds", fix="such as 30")
     database = TuningDatabase()
+    if request is not None or import_ is not None:
+        database.need_room()
     document: dict[str, Any] = {}
     if import_ is not None:
         n_taken, n_damaged = database.import_(Path(import_))
