@@ -179,6 +179,35 @@ def test_donated_memory() -> None:
         np.testing.assert_array_equal(ones.numpy(), np.ones(300))
 
 
+def test_memory_is_of_the_size_of_the_call() -> None:
+    """Results and temporaries take what the call needs: bounds may lie beyond any memory."""
+    huge = lw.Variable("huge", 1, 1 << 40)
+    jitted = lw.jit(
+        lambda x, y: lw.cumulative_sum(lw.cumulative_sum(x, axis=0)[:, ::-1], axis=1) * y,
+        dynamic={"x": {0: huge}},
+    )
+    assert len(jitted.captured(whole(3, 5), 0.5).kernels) > 1
+    for n in (1, 3, 50):
+        x = whole(n, 5)
+        want = x.cumsum(axis=0)[:, ::-1].cumsum(axis=1) * 0.5
+        np.testing.assert_array_equal(jitted(x, 0.5), want)
+
+
+def test_methods_and_sizes_of_traced_arrays() -> None:
+    """Shapes are used as users write them; counts of elements are products."""
+
+    def f(x: Any) -> Any:
+        assert x.ndim == 2 and x.size == x.shape[0] * 12 and x.size // x.shape[0] == 12
+        assert x.shape[0] == x.shape[0] and x.shape[0] >= 1 and not x.shape[0] > 300
+        assert x.shape != (301, 12) and str(x.shape) == "(n, 12)"
+        x += 1
+        return x.reshape(x.shape[0], -1, 6)
+
+    jitted = lw.jit(f, dynamic={"x": {0: N}})
+    for n in (1, 9):
+        np.testing.assert_array_equal(jitted(whole(n, 12)), (whole(n, 12) + 1).reshape(n, 2, 6))
+
+
 REFUSED: dict[str, Callable[[Any], Any]] = {
     "merge": lambda x: lw.reshape(x, (-1,)),
     "split": lambda x: lw.reshape(x, (2, -1, 12)),
@@ -192,6 +221,8 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "range": lambda x: x + sum(range(x.shape[0])),
     "if": lambda x: x if x.shape[0] == 7 else x + 1,
     "more": lambda x: x if x.shape[0] > 7 else x + 1,
+    "length": lambda x: x * len(x),
+    "rows": lambda x: sum(row for row in x),
     "plus": lambda x: lw.zeros((x.shape[0] + 1, 2)),
     "roll": lambda x: lw.roll(x, 1, axis=0),
     "repeat": lambda x: lw.repeat(x, 2, axis=0),

@@ -31,11 +31,15 @@ RowKind = Literal["input", "output", "constant", "temporary"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One block of memory: an array in row-major order, or the bytes of temporaries in turn."""
+    """One block of memory: an array in row-major order, or the bytes of temporaries in turn.
+
+    `parts`: dtype and shape of each such temporary.
+    """
 
     kind: RowKind
     dtype: DType
     shape: tuple[Extent, ...]
+    parts: tuple[tuple[DType, tuple[Extent, ...]], ...] = ()
 
     @property
     def n_bytes(self) -> int:
@@ -44,7 +48,8 @@ class Row:
 
     def n_bytes_of(self, values: Mapping[Variable, int]) -> int:
         """Its size in a call with those values."""
-        return _n_bytes(self.dtype, actual(self.shape, values))
+        parts = self.parts or ((self.dtype, self.shape),)
+        return max([_n_bytes(dtype, actual(shape, values)) for dtype, shape in parts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +228,9 @@ def _lay_out(
             for kernel in plan.kernels
         ]
     )
-    table += [Row("temporary", dt.uint8, (size,)) for size in sizes]
+    for block, size in enumerate(sizes):
+        parts = [(b.dtype, b.arg.shape) for b, place in places.items() if place == block]
+        table.append(Row("temporary", dt.uint8, (size,), tuple(parts)))
     rows |= {buffer: first + place for buffer, place in places.items()}
     return table, rows
 

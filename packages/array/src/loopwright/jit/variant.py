@@ -79,7 +79,11 @@ class Variant:
             table.append(memory)
         table += [storage(node).on(device) for node in captured.constants]
         if captured.kernels:
-            temporaries = [device.allocate(n) for n in self._sizes]
+            sizes = self._sizes
+            if self.is_dynamic:
+                rows = captured.table[captured.first_temporary :]
+                sizes = [row.n_bytes_of(values) for row in rows]
+            temporaries = [device.allocate(n) for n in sizes]
             own = [values[variable] for variable in captured.variables]
             self._loaded()([*table, *temporaries], own)
             device.synchronize()
