@@ -170,14 +170,20 @@ def _expm1(x: UOp) -> UOp:
     n = graph.alu(Op.RINT, mul(x, num(_INV_LN2, x)))
     n = graph.alu(Op.MIN, graph.alu(Op.MAX, n, num(low, x)), num(top, x))
     coarse = round_to(LN2, 12 if is_single else 32)  # n * coarse is exact
-    r = sub(sub(x, mul(n, num(coarse, x))), mul(n, num(LN2 - coarse, x)))
+    most, rest = sub(x, mul(n, num(coarse, x))), mul(n, num(LN2 - coarse, x))
+    r = sub(most, rest)
+    r_lost = sub(sub(most, r), rest)
     tail = num(Fraction(1, math.factorial(terms)), x)
     for k in range(terms - 1, 1, -1):
         tail = add(mul(tail, r), num(Fraction(1, math.factorial(k)), x))
-    small = add(r, mul(mul(r, r), tail))
+    bent = add(mul(mul(r, r), tail), mul(r_lost, add(r, num(1, x))))
     power = _power_of_two(n, x)
-    value = add(mul(power, small), sub(power, num(1, x)))
-    value = graph.where(graph.alu(Op.CMPEQ, n, num(0, x)), small, value)
+    # The leading parts nearly cancel for n = 1: their sum keeps what it lost (Knuth's two-sum).
+    base, line = sub(power, num(1, x)), mul(power, r)
+    value = add(base, line)
+    back = sub(value, base)
+    lost = add(sub(base, sub(value, back)), sub(line, back))
+    value = add(value, add(lost, mul(power, bent)))
     # Beyond the reduction's range the exponential itself is the answer: inf, NaN, or -1.
     edge = math.log(2) * (top - 1)
     inside = graph.alu(

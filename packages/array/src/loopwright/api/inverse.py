@@ -158,7 +158,14 @@ def _octant(smaller: UOp, larger: UOp) -> tuple[UOp, UOp]:
     t = div(top, below)
     z = mul(t, t)
     terms = _ATAN_F32 if t.dtype is dt.float32 else _ATAN_F64
-    return add(t, mul(t, mul(z, horner(z, terms)))), beyond
+    bent = mul(t, mul(z, horner(z, terms)))
+    if t.dtype is dt.float64:
+        # What rounding took from the difference and the sum moves the quotient by a last place.
+        from_top = sub(smaller, add(top, larger))
+        from_below = sub(smaller, sub(below, larger))
+        lost = div(sub(from_top, mul(t, from_below)), below)
+        bent = add(bent, graph.where(beyond, lost, num(0, t)))
+    return add(t, bent), beyond
 
 
 def _atan(x: UOp) -> UOp:
