@@ -367,3 +367,13 @@ def test_cutting_changes_no_value(outputs: list[Any], max_buffers: int | None) -
     unique = list({o._uop: o for o in lazy}.values())
     if unique:
         checked(*unique, max_buffers=max_buffers)
+
+
+def test_outputs_that_walk_an_array_along_other_axes_stay_apart() -> None:
+    """Sums over the rows of one array share a kernel with other sums over rows; a sum over its
+    columns walks it in another order, and would make the loops of one of them slow."""
+    x = lw.asarray(np.ones((64, 64), np.float32))
+    y = lw.asarray(np.ones(64, np.float32))
+    assert len(lw.kernels(lw.sum(x, axis=1), lw.max(x, axis=1))) == 1
+    assert len(lw.kernels(lw.sum(x, axis=0), lw.sum(x, axis=1))) == 2
+    assert len(lw.kernels(y + x @ y, y + y @ x)) == 2
