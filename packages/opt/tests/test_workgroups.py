@@ -96,3 +96,13 @@ def test_escapes_are_those_of_the_statements(order: tuple[str, ...]) -> None:
     kernel = apply_all(bodies.centred(), parse(f"TILE i 8 · ORDER {' '.join(order)}"), CPU)
     expected = [a for s in statements_of(kernel) if s.kind == "reduce" for a in s.escapes()]
     assert escapes(facts_of(kernel), kernel.schedule) == expected
+
+
+def test_parts_count_in_their_own_launch() -> None:
+    """A split reduce may have as many workgroups as the target launches: its parts are counted
+    with the reduce's outputs, and not once more with those of the launch that joins them."""
+    small = replace(GPU, global_max=(40, 7, 5))
+    made = apply_all(bodies.matmul(20, 20, 16), parse("SPLITK k 2"), small)
+    assert show(made.schedule.opts) == "SPLITK k 2"
+    with pytest.raises(OptError, match=r"1600 workgroups are more than the target's 1400"):
+        apply_all(bodies.matmul(20, 20, 16), parse("SPLITK k 4"), small)

@@ -9,6 +9,7 @@ from math import prod
 from loopwright_core.ir.uop import Variable
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
+from loopwright_core.kernel.phases import split_axes
 from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.kernel.statements import splits
 from loopwright_core.plugin.target import Target
@@ -78,17 +79,26 @@ def grid_has_room(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) 
     """A step makes no more workgroups than the target launches."""
     if target.global_max is None:
         return
-    facts, most = facts_of(kernel), prod(target.global_max)
-    after = _workgroups(facts, schedule)
-    if after > most and after > _workgroups(facts, kernel.schedule):
+    most = prod(target.global_max)
+    after = _workgroups(kernel, schedule)
+    if after > most and after > _workgroups(kernel, kernel.schedule):
         refuse(kernel, opt, f"{after} workgroups are more than the target's {most}")
 
 
-def _workgroups(facts: Facts, schedule: Schedule) -> int:
+def _workgroups(kernel: Kernel, schedule: Schedule) -> int:
+    """The workgroups of the larger launch: the parts of a split reduce have one of their own."""
+    split = {a.dim for a in split_axes(kernel, schedule)}
+    statements = facts_of(kernel).statements
+    first = [s for s in statements if not split.isdisjoint(s.bound)]
+    rest = [s for s in statements if split.isdisjoint(s.bound)]
+    return max(_launched(first, schedule), _launched(rest, schedule))
+
+
+def _launched(statements: Sequence[Statement], schedule: Schedule) -> int:
     """The largest nest's workgroups, position by position."""
     sizes: list[int] = []
     grid = [a for a in schedule.axes if a.kind is AxisKind.GLOBAL and a.size != 1]
-    for statement in facts.statements:
+    for statement in statements:
         own = [
             a.size.hi if isinstance(a.size, Variable) else a.size
             for a in grid
