@@ -70,9 +70,10 @@ def is_whole(schedule: Schedule, axis: Axis, amount: int) -> bool:
 
 def named(schedule: Schedule, name: str) -> Axis | None:
     """The axis of a full name, `j/64`."""
-    dim, _, stride = name.partition("/")
+    dim, _, text = name.partition("/")
+    stride = int(text)
     for axis in schedule.axes:
-        if axis.dim == dim and axis.stride == int(stride):
+        if axis.stride == stride and axis.dim == dim:
             return axis
     return None
 

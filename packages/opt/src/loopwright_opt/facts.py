@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
@@ -61,11 +62,21 @@ class Facts:
 _facts: WeakKeyDictionary[UOp, Facts] = WeakKeyDictionary()
 
 
+class _Last:
+    """The body asked about last, and its facts: one step asks a dozen times."""
+
+    known: tuple[Callable[[], UOp | None], Facts | None] = (lambda: None, None)
+
+
 def facts_of(kernel: Kernel) -> Facts:
     """The facts of a kernel's body; kernels that differ in their schedule share them."""
-    found = _facts.get(kernel.body)
+    body, (last, found) = kernel.body, _Last.known
+    if found is not None and last() is body:
+        return found
+    found = _facts.get(body)
     if found is None:
-        found = _facts[kernel.body] = _find(kernel)
+        found = _facts[body] = _find(kernel)
+    _Last.known = ref(body), found
     return found
 
 

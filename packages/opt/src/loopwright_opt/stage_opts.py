@@ -16,8 +16,8 @@ def stage(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     at, mode, lists = _words(kernel, opt)
     made = Stage(opt.axis, at, mode, lists.get("layout", ()), lists.get("order", ()))
     stages.held_once(kernel, opt, made)
-    stages.check_stage(kernel, opt, kernel.schedule, made)
-    return replace(kernel.schedule, stages=(*kernel.schedule.stages, made))
+    stages.check_stage(kernel, opt, made)
+    return kernel.schedule.with_stage(made)
 
 
 def keep(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
@@ -27,7 +27,7 @@ def keep(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     made = Stage(opt.axis, at, "keep")
     stages.held_once(kernel, opt, made)
     stages.check_keep(kernel, opt, kernel.schedule, made)
-    return replace(kernel.schedule, stages=(*kernel.schedule.stages, made))
+    return kernel.schedule.with_stage(made)
 
 
 def prefetch(kernel: Kernel, opt: Opt, target: Target) -> Schedule:

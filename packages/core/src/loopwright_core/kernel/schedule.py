@@ -100,17 +100,23 @@ class Schedule:
             loops.sort(key=lambda a: tensor.get(a.dim, 3) if a.kind is AxisKind.TENSOR else 0)
         if len(loops) < len(axes):
             loops += [a for a in axes if a.kind.is_expanded]
-        return self._changed(tuple(loops), self.opts)
+        return self._changed(tuple(loops), self.opts, self.stages)
 
     def with_opts(self, opts: tuple[Opt, ...]) -> Schedule:
         """The same schedule, made by another list."""
-        return self._changed(self.axes, opts)
+        return self._changed(self.axes, opts, self.stages)
 
-    def _changed(self, axes: tuple[Axis, ...], opts: tuple[Opt, ...]) -> Schedule:
+    def with_stage(self, made: Stage) -> Schedule:
+        """The same schedule with one more copy or kept value."""
+        return self._changed(self.axes, self.opts, (*self.stages, made))
+
+    def _changed(
+        self, axes: tuple[Axis, ...], opts: tuple[Opt, ...], stages: tuple[Stage, ...]
+    ) -> Schedule:
         # dataclasses.replace takes longer than all the rest of a step.
         return Schedule(
             axes,
-            self.stages,
+            stages,
             opts,
             self.prefetch,
             self.nt_stores,

@@ -193,19 +193,31 @@ def lists_name_axes(kernel: Kernel, opt: Opt, made: Stage, axes: tuple[Axis, ...
             refuse(kernel, opt, reason, made.at, f"They are {known}")
 
 
-def check_stage(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> None:
-    """All rules of a staged access under a schedule."""
+def check_stage(kernel: Kernel, opt: Opt, made: Stage) -> None:
+    """All rules of a staged access, those of the schedule as it is among them."""
     access = access_exists(kernel, opt, made.access)
     is_read_only(kernel, opt, access)
     is_written_only(kernel, opt, access)
     results_are_panels(kernel, opt, access, made)
-    core_stores_at_once(kernel, opt, schedule, access)
-    tile_is_of_the_whole_grid(kernel, opt, schedule, access, facts_of(kernel).within[access.node])
     index_is_affine(kernel, opt, access)
+    every_step_has_a_place(kernel, opt, access, facts_of(kernel).within[access.node])
+    if made.mode == "halo":
+        halo_is_plain(kernel, opt, made)
+        halo_is_masked_by_bounds(kernel, opt, access)
+    else:
+        validity_is_its_own(kernel, opt, access)
+    check_placed(kernel, opt, kernel.schedule, made)
+
+
+def check_placed(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> None:
+    """The rules of a staged access that a step may break which moves, cuts or turns axes."""
+    facts = facts_of(kernel)
+    access = facts.accesses[made.access]
+    users = facts.within[access.node]
+    core_stores_at_once(kernel, opt, schedule, access)
+    tile_is_of_the_whole_grid(kernel, opt, schedule, access, users)
     threads_have_room(kernel, opt, schedule, made)
     holder_stays(kernel, opt, schedule, made)
-    users = facts_of(kernel).within[access.node]
-    every_step_has_a_place(kernel, opt, access, users)
     users_run_inside(kernel, opt, made, users)
     users_share_the_loop(kernel, opt, schedule, made, users)
     stands_in_its_workgroup(kernel, opt, schedule, made, users)
@@ -214,11 +226,8 @@ def check_stage(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> No
     has_elements(kernel, opt, made, axes)
     has_a_size(kernel, opt, made, axes)
     if made.mode == "halo":
-        halo_is_plain(kernel, opt, made)
-        halo_is_masked_by_bounds(kernel, opt, access)
         elements = halo_elements(access, axes)
     else:
-        validity_is_its_own(kernel, opt, access)
         elements = prod([a.size for a in axes if isinstance(a.size, int)])
     fits(kernel, opt, made, elements * access.dtype.itemsize)
     lists_name_axes(kernel, opt, made, axes)

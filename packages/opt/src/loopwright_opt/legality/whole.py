@@ -9,11 +9,15 @@ from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.plugin.target import Target
 from loopwright_opt.legality import cores, hints, loops, parts, splits, stages, workgroups
 
+# Steps after which every axis is what it was, in another place.
+_MOVES = ("ORDER", "SWAP")
+
 
 def check(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
     """Raises OptError where the schedule after a step is none that can be lowered."""
-    splits.one_vector_a_statement(kernel, opt, schedule)
-    splits.leaf_is_small(kernel, opt, schedule)
+    if opt.op not in _MOVES:
+        splits.one_vector_a_statement(kernel, opt, schedule)
+        splits.leaf_is_small(kernel, opt, schedule)
     loops.scans_run_in_order(kernel, opt, schedule)
     cores.check_core(kernel, opt, schedule)
     if opt.op not in ("STAGE", "KEEP", "PREFETCH", "NTSTORE"):
@@ -23,7 +27,7 @@ def check(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
         parts.threads_share_all_splits(kernel, opt, schedule)
     if target.has_local:
         _check_workgroup(kernel, opt, schedule, target)
-    if opt.op in ("ORDER", "SWAP", "KEEP", "SPLITK", "THREAD") or any(
+    if opt.op in (*_MOVES, "KEEP", "SPLITK", "THREAD") or any(
         s.mode == "keep" for s in schedule.stages
     ):
         loops.nest_exists(kernel, opt, schedule)
@@ -35,7 +39,7 @@ def _check_held(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) ->
         if made.mode == "keep":
             stages.check_keep(kernel, opt, schedule, made)
         else:
-            stages.check_stage(kernel, opt, schedule, made)
+            stages.check_placed(kernel, opt, schedule, made)
     for name in schedule.nt_stores:
         hints.lines_are_whole(kernel, opt, schedule, name, target)
 
@@ -46,10 +50,11 @@ def _check_workgroup(kernel: Kernel, opt: Opt, schedule: Schedule, target: Targe
     if opt.op in ("TILE", "SPLITK"):
         workgroups.grid_has_room(kernel, opt, schedule, target)
     if not [a for a in schedule.axes if a.kind in workgroups.THREADS or a.kind is AxisKind.TENSOR]:
-        if opt.op in ("ORDER", "SWAP", "TILE"):  # TILE makes an axis of size 1 one of several steps
+        if opt.op in (*_MOVES, "TILE"):  # TILE makes an axis of size 1 one of several steps
             workgroups.values_stay_in_their_workgroup(kernel, opt, schedule)
         return
-    workgroups.workgroup_is_small(kernel, opt, schedule, target)
+    if opt.op not in _MOVES:
+        workgroups.workgroup_is_small(kernel, opt, schedule, target)
     workgroups.shared_memory_is_enough(kernel, opt, schedule, target)
     workgroups.groups_lie_with_their_reduce(kernel, opt, schedule)
     workgroups.threads_keep_no_values(kernel, opt, schedule)
