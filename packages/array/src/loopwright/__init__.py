@@ -197,7 +197,7 @@ newaxis = None
 # Functions that live in a module of their own name, imported when first used: they bring in the
 # compiler, which `import loopwright` alone does not need.
 _LAZY = ("devices", "evaluate", "jit", "kernels", "options")
-_LAZY_FROM = {**{name: name for name in _LAZY}, "named_kernel": "kernels"}
+_LAZY_FROM = {**{name: name for name in _LAZY}, "kernel": "own", "named_kernel": "kernels"}
 
 
 class _Namespace(ModuleType):
@@ -323,6 +323,7 @@ __all__ = [
     "isinf",
     "isnan",
     "jit",
+    "kernel",
     "kernels",
     "layer_norm",
     "less",

@@ -42,6 +42,9 @@ class Storage:
     def n_bytes(self) -> int:
         return math.prod(self.shape) * self.dtype.itemsize
 
+    def settle(self) -> None:
+        """Make sure that the memory holds the values: there is nothing to wait for here."""
+
     def on(self, device: Device) -> Any:
         """The device memory, copied or allocated by the first call."""
         memory = self._memory
@@ -144,6 +147,7 @@ def donate(node: UOp, name: str) -> Storage:
 def view_as(node: UOp, shape: Sequence[int]) -> UOp:
     """A BUFFER of another shape over the same memory, element for element."""
     other = storage(node)
+    other.settle()
     view = Storage(other.dtype, tuple(shape), other.device)
     view.host = None if other.host is None else other.host.reshape(tuple(shape))
     with other._lock:
