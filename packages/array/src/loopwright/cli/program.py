@@ -205,6 +205,19 @@ def explain(request: Request, output: str | None, as_json: bool) -> None:
 
 
 @program.command()
+@function_options()
+@click.option(
+    "-o", "--output", type=click.Path(file_okay=False), required=True, help="A new directory."
+)
+@json_option
+def export(request: Request, output: str, as_json: bool) -> None:
+    """A function as C alone: its kernels, a header, and a main that runs them."""
+    from loopwright.cli.export import export_function
+
+    _exit(export_function(request, output, Output(as_json)))
+
+
+@program.command()
 @function_options(is_required=False)
 @click.option("--beam", type=click.IntRange(1), default=4, show_default=True, help="Kept a step.")
 @click.option(

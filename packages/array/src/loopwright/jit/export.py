@@ -1,0 +1,437 @@
+"""A captured computation as C that stands alone: texts of files, with no Python at run time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from loopwright.jit.capture import Captured, CapturedKernel, Output, Row
+from loopwright.memory import storage
+from loopwright_core.built import Built
+from loopwright_core.errors import ArgumentError, fail
+from loopwright_core.ir.dtype import DType
+from loopwright_core.plugin.loader import registry
+from loopwright_core.program.clayout import (
+    function_names,
+    param_bytes,
+    scratch_bytes,
+    scratch_offsets,
+)
+
+ALIGNMENT = 64
+# Arrays that the function closed over are written into the text up to so many bytes together.
+MAX_CONSTANT_BYTES = 1 << 20
+_INTEGERS = {8: "char", 16: "short", 32: "int", 64: "long long"}
+# GCC must not reason about a kernel together with its caller: see the compile line's reason.
+_FLAGS = "-fno-ipa-pure-const -fno-ipa-modref"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Files by name. `command`: compiles them with gcc."""
+
+    files: dict[str, str]
+    command: str
+
+
+def export_c(captured: Captured, name: str) -> Exported:
+    """The files of a function called `name`. Raises ArgumentError for what C alone cannot run."""
+    device = registry().device(captured.device)
+    if device.language != "c":
+        fail(
+            ArgumentError,
+            f"the texts for {device.name} are {device.language}, which a C main cannot run",
+            where="export",
+            fix="export for a device whose language is C, or write the texts with compile -o",
+        )
+    if captured.variables:
+        fail(ArgumentError, "an export has arrays of fixed sizes", where="export")
+    functions = _functions(captured.kernels, name)
+    files = {}
+    flags = "-O2"
+    for built, names in functions.items():
+        text = built.source
+        for old, new in zip(function_names(built.program), names, strict=True):
+            text = re.sub(rf"\b{old}\b", new, text)
+        files[f"{names[0]}.c"] = text
+        first = text.splitlines()[0]
+        if first.startswith("// cc "):
+            flags = first.removeprefix("// cc ")
+    command = f"gcc {flags} {_FLAGS} -o {name} *.c -lm"
+    files[f"{name}.h"] = _header(captured, name)
+    files[f"{name}.c"] = _driver(captured, name, functions)
+    files["main.c"] = _main(captured, name)
+    files["README.md"] = _readme(captured, name, command, list(files))
+    return Exported(files, command)
+
+
+def c_type(dtype: DType) -> str:
+    """What C calls an element; the floats that C lacks, and bool, are unsigned integers of their
+    size.
+
+    >>> from loopwright_core.ir import dtype as dt
+    >>> c_type(dt.float32), c_type(dt.uint8), c_type(dt.int64), c_type(dt.bfloat16)
+    ('float', 'unsigned char', 'long long', 'unsigned short')
+    """
+    if dtype.is_float and dtype.bits >= 32:
+        return "float" if dtype.bits == 32 else "double"
+    kind = _INTEGERS[max(dtype.bits, 8)]
+    if dtype.is_int and dtype.is_signed:
+        return "signed char" if kind == "char" else kind
+    return f"unsigned {kind}"
+
+
+def _functions(kernels: Iterable[CapturedKernel], name: str) -> dict[Built, tuple[str, ...]]:
+    """Names of each kernel's functions, one a phase, that no other function of the export has."""
+    taken = {name, "main"}
+    found: dict[Built, tuple[str, ...]] = {}
+    for kernel in kernels:
+        if kernel.built in found:
+            continue
+        names = []
+        for wanted in function_names(kernel.built.program):
+            free, n = wanted, 1
+            while free in taken:
+                n += 1
+                free = f"{wanted}_{n}"
+            taken.add(free)
+            names.append(free)
+        found[kernel.built] = tuple(names)
+    return found
+
+
+def _sizes(shape: Sequence[object]) -> tuple[int, ...]:
+    return tuple([n for n in shape if isinstance(n, int)])
+
+
+def _described(what: str, n: int, dtype: DType, shape: Sequence[object]) -> str:
+    return f" * {what}{n}: {dtype}[{', '.join(map(str, shape))}]"
+
+
+def _parameters(captured: Captured) -> str:
+    inputs = captured.table[: captured.n_inputs]
+    parts = [f"const {c_type(row.dtype)} *in{n}" for n, row in enumerate(inputs)]
+    parts += [f"{c_type(o.dtype)} *out{n}" for n, o in enumerate(captured.outputs)]
+    return ", ".join(parts) or "void"
+
+
+def _header(captured: Captured, name: str) -> str:
+    guard = f"{name.upper()}_H"
+    inputs = captured.table[: captured.n_inputs]
+    lines = [_described("in", n, row.dtype, row.shape) for n, row in enumerate(inputs)]
+    lines += [_described("out", n, o.dtype, o.shape) for n, o in enumerate(captured.outputs)]
+    described = "\n".join(lines)
+    macros = [
+        f"#define {name.upper()}_IN{n}_SIZE {prod(_sizes(row.shape))}"
+        for n, row in enumerate(inputs)
+    ]
+    macros += [
+        f"#define {name.upper()}_OUT{n}_SIZE {prod(_sizes(o.shape))}"
+        for n, o in enumerate(captured.outputs)
+    ]
+    sizes = "\n".join(macros)
+    return f"""#ifndef {guard}
+#define {guard}
+
+/* Elements of each array. */
+{sizes}
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+/* Reads all inputs and writes all outputs. Arrays are in row-major order, do not overlap, and may
+ * lie at any address that their elements may have. Memory for values in between is allocated and
+ * freed by each call. Runs in the caller's thread; calls in several threads do not disturb each
+ * other.
+ *
+ * Returns 0, or 1 where there is no memory: then no output is written.
+ *
+{described}
+ */
+int {name}({_parameters(captured)});
+
+#ifdef __cplusplus
+}}
+#endif
+#endif
+"""
+
+
+def _constant(n: int, row: Row, captured: Captured) -> str:
+    buffer = captured.constants[n]
+    data = np.ascontiguousarray(storage(buffer).numpy()).reshape(-1).view(np.uint8)
+    cells = ",".join(map(str, data.tolist()))
+    return (
+        f"static const _Alignas({ALIGNMENT}) unsigned char constant{n}[{data.size}] = {{{cells}}};"
+    )
+
+
+def _driver(captured: Captured, name: str, functions: dict[Built, tuple[str, ...]]) -> str:
+    table = captured.table
+    first_output = captured.n_inputs
+    first_constant = first_output + captured.n_outputs
+    first_temporary = first_constant + captured.n_constants
+    constants = table[first_constant:first_temporary]
+    if sum(row.n_bytes for row in constants) > MAX_CONSTANT_BYTES:
+        fail(
+            ArgumentError,
+            f"the function closes over more than {MAX_CONSTANT_BYTES >> 20} MiB of arrays",
+            where="export",
+            fix="make them arguments",
+        )
+    places: dict[int, str] = {n: f"(void *)in{n}" for n in range(captured.n_inputs)}
+    for n, output in enumerate(captured.outputs):
+        row = output.row
+        if row is not None and first_output <= row < first_constant:
+            places.setdefault(row, f"(void *)out{n}")
+    for n in range(len(constants)):
+        places[first_constant + n] = f"(void *)constant{n}"
+    offset = 0
+    for n in range(first_temporary, len(table)):
+        places[n] = f"(void *)(work + {offset})"
+        offset += _padded(table[n].n_bytes)
+    shared: dict[Built, int] = {}  # where a kernel's arrays begin that its phases share
+    own = most = 0
+    for built in functions:
+        shared[built] = offset
+        most = max(most, sum(_padded(param_bytes(p)) for p in built.program.scratch))
+        own = max(own, scratch_bytes(built.program))
+    threads_at = offset + most
+    total = threads_at + own
+    steps = [
+        step
+        for kernel in captured.kernels
+        for step in _launch(kernel, functions[kernel.built], places, offset, threads_at)
+    ]
+    copies = _copies(captured.outputs, places)
+    declared = "\n".join(_prototype(built, names) for built, names in functions.items())
+    held = "\n".join(_constant(n, row, captured) for n, row in enumerate(constants))
+    begin = end = ""
+    if total:
+        begin = f"""    char *const work = aligned_alloc({ALIGNMENT}, {_padded(total)});
+    if (work == NULL)
+        return 1;
+"""
+        end = "    free(work);\n"
+    used = set(re.findall(r"\w+", " ".join([*steps, *copies])))
+    names = [f"in{n}" for n in range(captured.n_inputs)]
+    names += [f"out{n}" for n in range(len(captured.outputs))]
+    unused = [f"(void){one};" for one in names if one not in used]
+    body = "\n".join(f"    {line}" for line in [*unused, *steps, *copies])
+    return f"""#include "{name}.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+{declared}
+{held}
+int {name}({_parameters(captured)}) {{
+{begin}{body}
+{end}    return 0;
+}}
+"""
+
+
+def _padded(n_bytes: int) -> int:
+    return -(-n_bytes // ALIGNMENT) * ALIGNMENT
+
+
+def _prototype(built: Built, names: Sequence[str]) -> str:
+    program = built.program
+    found = []
+    for name, phase in zip(names, program.phases, strict=True):
+        parts = [
+            f"{'' if p.is_output else 'const '}{c_type(p.dtype)} *restrict" for p in program.arrays
+        ]
+        if phase.threads > 1:
+            parts.append("int thread")
+        if scratch_offsets(phase)[1]:
+            parts.append("void *scratch")
+        found.append(f"void {name}({', '.join(parts) or 'void'});")
+    return "\n".join(found)
+
+
+def _launch(
+    kernel: CapturedKernel,
+    names: Sequence[str],
+    places: dict[int, str],
+    shared_at: int,
+    threads_at: int,
+) -> list[str]:
+    """The calls of one kernel: its phases in order, the slices of several threads one by one."""
+    program = kernel.built.program
+    arguments = [places[row] for row in kernel.rows]
+    for p in program.scratch:
+        arguments.append(f"(void *)(work + {shared_at})")
+        shared_at += _padded(param_bytes(p))
+    found = []
+    for name, phase in zip(names, program.phases, strict=True):
+        more = ["thread"] if phase.threads > 1 else []
+        if scratch_offsets(phase)[1]:
+            more.append(f"(void *)(work + {threads_at})")
+        call = f"{name}({', '.join([*arguments, *more])});"
+        if phase.threads > 1:
+            found.append(f"for (int thread = 0; thread < {phase.threads}; thread++)")
+            call = f"    {call}"
+        found.append(call)
+    return found
+
+
+def _copies(outputs: Sequence[Output], places: dict[int, str]) -> list[str]:
+    """Results that no kernel writes where the caller wants them."""
+    found = []
+    for n, output in enumerate(outputs):
+        if output.row is None or places[output.row] == f"(void *)out{n}":
+            continue
+        size = prod(_sizes(output.shape)) * output.dtype.itemsize
+        found.append(f"memcpy(out{n}, {places[output.row]}, {size});")
+    return found
+
+
+def _main(captured: Captured, name: str) -> str:
+    inputs = captured.table[: captured.n_inputs]
+    upper = name.upper()
+    arrays = [
+        f"static {c_type(row.dtype)} in{n}[{upper}_IN{n}_SIZE + 1];" for n, row in enumerate(inputs)
+    ]
+    arrays += [
+        f"static {c_type(o.dtype)} out{n}[{upper}_OUT{n}_SIZE + 1];"
+        for n, o in enumerate(captured.outputs)
+    ]
+    fills = [
+        f"fill(in{n}, {upper}_IN{n}_SIZE, {_value(row.dtype)});" for n, row in enumerate(inputs)
+    ]
+    n_files = len(inputs) + len(captured.outputs)
+    reads = [
+        f"failed |= transfer(argv[{n + 1}], in{n}, sizeof in{n} - sizeof in{n}[0], 0);"
+        for n in range(len(inputs))
+    ]
+    writes = [
+        f"failed |= transfer(argv[{n + 1 + len(inputs)}], out{n}, "
+        f"sizeof out{n} - sizeof out{n}[0], 1);"
+        for n in range(len(captured.outputs))
+    ]
+    told = [
+        f'printf("out{n} {o.dtype}[{", ".join(map(str, o.shape))}]: checksum %016llx\\n", '
+        f"checksum(out{n}, sizeof out{n} - sizeof out{n}[0]));"
+        for n, o in enumerate(captured.outputs)
+    ]
+    call = ", ".join(
+        [f"in{n}" for n in range(len(inputs))] + [f"out{n}" for n in range(len(captured.outputs))]
+    )
+    newline = "\n"
+    usage = f"{len(inputs)} files to read, {len(captured.outputs)} to write"
+    return f"""#include "{name}.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* Without arguments: runs on numbers made here. With {n_files}: reads each input from a file of its
+ * bytes, and writes each output to one. */
+
+/* One more than the sizes, so that no array is empty. */
+{newline.join(arrays)}
+
+#define fill(array, n, value) for (unsigned long long i = 0; i < (n); i++) array[i] = (value)
+
+static int transfer(const char *path, void *bytes, size_t size, int is_output) {{
+    FILE *file = fopen(path, is_output ? "wb" : "rb");
+    size_t done = 0;
+    if (file != NULL) {{
+        done = is_output ? fwrite(bytes, 1, size, file) : fread(bytes, 1, size, file);
+        if (fclose(file) != 0)
+            done = size + 1;
+    }}
+    if (file == NULL || done != size)
+        fprintf(stderr, "%s: not the array's bytes\\n", path);
+    return file == NULL || done != size;
+}}
+
+static unsigned long long checksum(const void *bytes, size_t size) {{
+    unsigned long long hash = 14695981039346656037ULL; /* FNV-1a */
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ ((const unsigned char *)bytes)[i]) * 1099511628211ULL;
+    return hash;
+}}
+
+int main(int argc, char **argv) {{
+    int failed = 0;
+    if (argc != 1 && argc != {n_files + 1}) {{
+        fprintf(stderr, "usage: %s [{usage}]\\n", argv[0]);
+        return 2;
+    }}
+    if (argc == 1) {{
+{newline.join(f"        {line}" for line in fills)}
+    }} else {{
+{newline.join(f"        {line}" for line in reads)}
+    }}
+    if (failed)
+        return 1;
+    double best = 0;
+    for (int round = 0; round < (argc == 1 ? 10 : 1); round++) {{
+        struct timespec start, stop;
+        clock_gettime(CLOCK_MONOTONIC, &start);
+        if ({name}({call}) != 0) {{
+            fprintf(stderr, "no memory\\n");
+            return 1;
+        }}
+        clock_gettime(CLOCK_MONOTONIC, &stop);
+        const double seconds =
+            (double)(stop.tv_sec - start.tv_sec) + 1e-9 * (double)(stop.tv_nsec - start.tv_nsec);
+        if (round == 0 || seconds < best)
+            best = seconds;
+    }}
+    if (argc != 1) {{
+{newline.join(f"        {line}" for line in writes)}
+        return failed;
+    }}
+{newline.join(f"    {line}" for line in told)}
+    printf("best of 10: %.3g ms\\n", best * 1e3);
+    return 0;
+}}
+"""
+
+
+def _value(dtype: DType) -> str:
+    """A number that depends on i; of the floats that C lacks bits near those of 1."""
+    if dtype.is_bool:
+        return "i % 3 == 0"
+    if dtype.is_int:
+        return f"({c_type(dtype)})(i * 7 % 13)"
+    if dtype.bits >= 32:
+        return f"({c_type(dtype)})((double)(i * 37 % 101) / 50.5 - 1.0)"
+    ones = {"float16": 0x3C00, "bfloat16": 0x3F80, "float8_e4m3fn": 0x38, "float8_e5m2": 0x3C}
+    return f"({c_type(dtype)})({ones[dtype.name]} + i % 4)"
+
+
+def _readme(captured: Captured, name: str, command: str, files: Sequence[str]) -> str:
+    kernels = "\n".join(f"- `{file}`" for file in files if file not in (f"{name}.c", "main.c"))
+    threads = max(
+        [phase.threads for k in captured.kernels for phase in k.built.program.phases], default=1
+    )
+    sliced = (
+        f"\nThe kernels are cut into slices for {threads} threads; `{name}` runs these one after\n"
+        "another. Export with LOOPWRIGHT_THREADS=1 for kernels that are not cut.\n"
+        if threads > 1
+        else ""
+    )
+    return f"""# {name}
+
+C that Loopwright wrote; it needs a C compiler and nothing else.
+
+    {command}
+    ./{name}
+
+`{name}.h` says what the arrays are, `{name}.c` calls the kernels in order, `main.c` is a program
+that runs them. Without arguments it makes numbers of its own, and prints a checksum and the time.
+
+{kernels}
+
+Each kernel is compiled by itself: keep it apart from its caller, and do not link with -flto.
+{sliced}"""

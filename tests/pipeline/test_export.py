@@ -1,0 +1,154 @@
+"""`loopwright export`: what it writes is compiled by gcc alone and runs without Python."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import loopwright as lw
+from loopwright.cli.program import program
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
+
+FUNCTIONS = """
+import numpy as np
+import loopwright as lw
+
+TABLE = lw.asarray(np.arange(5, dtype=np.int64) * 3)
+
+
+def one(x):
+    return lw.exp(x) + 1.0
+
+
+def several(x, w):
+    return lw.softmax(x @ w, axis=-1) @ lw.permute_dims(w, (1, 0))
+
+
+def two(x):
+    return lw.sum(x * x), lw.cumulative_sum(x)
+
+
+def table(i):
+    return lw.take(TABLE, i) + i
+
+
+def twins(a, b):
+    return (a * 2.0).sum() + (b * 3.0).sum(), a * 2.0, b * 3.0
+
+
+def same(x):
+    return x, x + 1.0, lw.zeros((0, 3))
+
+
+def halves(x):
+    return x * x
+
+
+def flags(x):
+    return lw.logical_not(x), lw.any(x)
+"""
+CASES = {
+    "one": ["x=f32[1000]"],
+    "several": ["x=f32[33,17]", "w=f32[17,29]"],
+    "two": ["x=f64[77]"],
+    "table": ["i=i64[4]"],
+    "twins": ["a=f32[64]", "b=f32[64]"],
+    "same": ["x=f32[5,4]"],
+    "halves": ["x=bf16[50]"],
+    "flags": ["x=bool[9]"],
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "functions.py"
+    path.write_text(FUNCTIONS, encoding="utf-8")
+    return path
+
+
+def export(file: Path, name: str, directory: Path, *more: str) -> Any:
+    arguments = [part for arg in CASES[name] for part in ("--arg", arg)]
+    return CliRunner().invoke(
+        program, ["export", f"{file}:{name}", *arguments, "-o", str(directory), *more]
+    )
+
+
+def inputs(name: str) -> list[Any]:
+    """Numbers for the arguments of a case."""
+    rng = np.random.default_rng(3)
+    kinds = {"f32": np.float32, "f64": np.float64, "i64": np.int64, "bool": np.bool_}
+    found = []
+    for text in CASES[name]:
+        kind, sizes = re.fullmatch(r"\w+=(\w+)\[(.*)\]", text).groups()  # type: ignore[union-attr]
+        shape = tuple(map(int, sizes.split(",")))
+        if kind == "bf16":
+            found.append(rng.standard_normal(shape).astype(lw.bfloat16.numpy))
+        elif kind == "i64":
+            found.append(rng.integers(0, 5, shape))
+        else:
+            found.append((rng.standard_normal(shape) * 2).astype(kinds[kind]))
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_runs_without_python(name: str, file: Path, tmp_path: Path) -> None:
+    """Compiled by the command of its README, it writes the bytes that Loopwright computes; its
+    header and its own text compile without a warning."""
+    made = tmp_path / "made"
+    done = export(file, name, made, "--json")
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    command = document["command"]
+    assert command in (made / "README.md").read_text("utf-8")
+    subprocess.run(command, shell=True, check=True, cwd=made)
+    strict = shlex.split("gcc -std=gnu11 -Wall -Wextra -Werror -c -o strict.o")
+    for text in (f"{name}.c", "main.c"):
+        subprocess.run([*strict, text], check=True, cwd=made)
+    given = inputs(name)
+    for n, array in enumerate(given):
+        (made / f"in{n}").write_bytes(array.tobytes())
+    scope: dict[str, Any] = {}
+    exec(FUNCTIONS, scope)
+    wanted = scope[name](*[lw.asarray(a) for a in given])
+    wanted = [np.asarray(w) for w in (wanted if isinstance(wanted, tuple) else (wanted,))]
+    names = [f"in{n}" for n in range(len(given))] + [f"out{n}" for n in range(len(wanted))]
+    subprocess.run([f"./{name}", *names], check=True, cwd=made, env={})
+    for n, array in enumerate(wanted):
+        found = np.frombuffer((made / f"out{n}").read_bytes(), array.dtype).reshape(array.shape)
+        if array.dtype.kind == "f":  # threads may cut a sum elsewhere
+            np.testing.assert_allclose(found, array, rtol=1e-6)
+        else:
+            assert found.tobytes() == array.tobytes()
+    alone = subprocess.run([f"./{name}"], check=True, cwd=made, env={}, capture_output=True)
+    assert alone.stdout.decode().count("checksum") == len(wanted)
+
+
+def test_equal_names_are_told_apart(file: Path, tmp_path: Path) -> None:
+    """Two kernels of one size have functions, and files, of their own."""
+    files = json.loads(export(file, "twins", tmp_path / "made", "--json").stdout)["files"]
+    assert len(files) == len(set(files))
+
+
+def test_what_is_refused(file: Path, tmp_path: Path) -> None:
+    """A directory with something in it is left as it is; a device without C is refused; both leave
+    nothing behind."""
+    made = tmp_path / "made"
+    made.mkdir()
+    (made / "mine").write_text("mine")
+    done = export(file, "one", made)
+    assert done.exit_code == 1
+    assert "not empty" in done.output
+    assert [p.name for p in made.iterdir()] == ["mine"]
+    (tmp_path / "file").write_text("")
+    assert export(file, "one", tmp_path / "file" / "made").exit_code == 1
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith(".export")]
