@@ -38,6 +38,17 @@ def test_functions(dtype: DType, name: str) -> None:
         near(name, getattr(lw, name)(array(x)), wide, 0, 0, bound)
 
 
+@pytest.mark.parametrize("name", ["log2", "log10"])
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64], ids=str)
+def test_logarithms_of_other_bases(dtype: DType, name: str) -> None:
+    """Within 0.9 units near 1 and far from it: no rounded logarithm is multiplied."""
+    rng = np.random.default_rng(4)
+    near_one = rng.uniform(0.3, 3, 50000).astype(dtype.numpy)
+    x = np.concatenate([np.abs(spread(dtype, 5000, 2)), near_one])
+    wide = getattr(np, name)(x.astype(np.longdouble))
+    near(name, getattr(lw, name)(array(x)), wide, 0, 0, 0.9)
+
+
 def test_sine_of_huge_numbers() -> None:
     """Arguments up to 1e30 are reduced exactly."""
     x = np.array([1e3, 1e5, 1e7, 1e9, 1e10, 1e20, 1e30], np.float32)

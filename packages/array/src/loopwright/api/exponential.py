@@ -20,10 +20,11 @@ from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
 
-# 1/ln 2, 1/ln 10 and ln 2 to 60 digits.
+# 1/ln 2, 1/ln 10, ln 2 and log10(2) to 60 digits.
 _INV_LN2 = Fraction("1.442695040888963407359924681001892137426645954152985934135449")
 _INV_LN10 = Fraction("0.434294481903251827651128918916605082294397005803666566114454")
 LN2 = Fraction("0.693147180559945309417232121458176568075500134360255254120680")
+_LOG10_2 = Fraction("0.301029995663981195213738894724493026768189881462108541310427")
 
 
 def _op(name: str, op: Op, x: Any) -> Array:
@@ -80,13 +81,8 @@ def times(node: UOp, factor: Fraction) -> UOp:
     return graph.where(finite, product, node)  # inf - inf above; the factors are positive
 
 
-def log10(x: Any, /) -> Array:
-    """The logarithm to base 10."""
-    return unary("log10", x, lambda v: times(graph.alu(Op.LOG, v), _INV_LN10))
-
-
-def _log2(x: UOp) -> UOp:
-    """The exponent, plus log2 of a mantissa in [sqrt(1/2), sqrt(2)): whole powers are exact."""
+def _split(x: UOp) -> tuple[UOp, UOp]:
+    """The exponent as a float, and the mantissa in [sqrt(1/2), sqrt(2)), of positive numbers."""
     mantissa = MANTISSA[x.dtype]
     signed = dt.signed(x.dtype.bits)
     bias = (1 << (x.dtype.bits - mantissa - 2)) - 1
@@ -101,18 +97,57 @@ def _log2(x: UOp) -> UOp:
     rebuilt = graph.alu(Op.ADD, fraction, graph.constant(((bias - 1) << mantissa) + half, signed))
     number = graph.cast(graph.alu(Op.SUB, exponent, graph.constant(bias, signed)), x.dtype)
     number = sub(number, graph.where(tiny, num(mantissa + 1, x), num(0, x)))
-    value = add(number, times(graph.alu(Op.LOG, graph.bitcast(rebuilt, x.dtype)), _INV_LN2))
+    return number, graph.bitcast(rebuilt, x.dtype)
+
+
+def _with_ends(x: UOp, value: UOp) -> UOp:
+    """A logarithm's value for positive numbers, and what it is at 0, below, at inf and NaN."""
     plain = graph.alu(
         Op.AND,
         graph.alu(Op.CMPLT, num(0, x), x),
         graph.alu(Op.CMPLT, x, num(math.inf, x)),
     )
-    return graph.where(plain, value, graph.alu(Op.LOG, x))
+    below = graph.where(graph.alu(Op.CMPLT, x, num(0, x)), num(math.nan, x), x)
+    end = graph.where(graph.alu(Op.CMPEQ, x, num(0, x)), num(-math.inf, x), below)
+    return graph.where(plain, value, end)
+
+
+def _log(x: UOp, inverse: Fraction, of_two: Fraction) -> UOp:
+    """To the base of which 1/ln and the logarithm of 2 are given.
+
+    The mantissa's logarithm stays in two parts: only the last sum rounds at full weight.
+    """
+    is_single = MANTISSA[x.dtype] == 23
+    exponent, mantissa = _split(x)
+    # log(1 + f) = f - f**2/2 + s * (f**2/2 + sum of 2/(2k+1) * s**2k) with s = f / (2 + f).
+    f = sub(mantissa, num(1, x))
+    bend = mul(mul(f, f), num(0.5, x))
+    s = graph.alu(Op.DIV, f, add(f, num(2, x)))
+    square, series = mul(s, s), num(0, x)
+    for k in range(5 if is_single else 10, 0, -1):
+        series = mul(add(series, num(Fraction(2, 2 * k + 1), x)), square)
+    upper = head(sub(f, bend))
+    lower = add(sub(sub(f, upper), bend), mul(s, add(bend, series)))
+    # The coarse factors are short enough for exact products.
+    factor = round_to(inverse, (MANTISSA[x.dtype] + 1) // 2)
+    step = round_to(of_two, 16 if is_single else 42)
+    whole, part = mul(exponent, num(step, x)), mul(upper, num(factor, x))
+    small = mul(add(upper, lower), num(inverse - factor, x))
+    small = add(small, mul(lower, num(factor, x)))
+    small = add(small, mul(exponent, num(of_two - step, x)))
+    value = add(whole, part)
+    lost = add(sub(whole, value), part)  # exact: the whole is 0 or the larger
+    return _with_ends(x, add(value, add(lost, small)))
+
+
+def log10(x: Any, /) -> Array:
+    """The logarithm to base 10."""
+    return unary("log10", x, lambda v: _log(v, _INV_LN10, _LOG10_2))
 
 
 def log2(x: Any, /) -> Array:
     """The logarithm to base 2; exact for powers of 2."""
-    return unary("log2", x, _log2)
+    return unary("log2", x, lambda v: _log(v, _INV_LN2, Fraction(1)))
 
 
 def _power_of_two(n: UOp, like: UOp) -> UOp:
