@@ -53,6 +53,15 @@ def test_scatter_add(dtype: str) -> None:
         np.testing.assert_array_equal(found.numpy(), want)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_scatter_add_leaves_other_slices_as_they_are(dtype: str) -> None:
+    """The sign of a zero that no index points at is kept, and that of -0.0 and -0.0 too."""
+    for n in (4, 70):
+        x = np.full(n, -0.0, dtype)
+        found = lw.scatter_add(x, np.array([1, 2, 2]), np.array([-0.0, 3, 4], dtype)).numpy()
+        np.testing.assert_array_equal(np.signbit(found), np.arange(n) != 2)
+
+
 def test_scatter_add_broadcasts() -> None:
     """One value for all, a row for all, one index, no index at all, uint64 indices."""
     x = np.arange(6.0).reshape(3, 2)

@@ -336,6 +336,26 @@ def test_metadata_is_the_functions() -> None:
     assert repr(g) == "<lw.jit of f>"
 
 
+def test_functions_of_numpy() -> None:
+    """NumPy's own functions are called with their operands alone, and take `out=`."""
+    x = f32(5)
+    np.testing.assert_array_equal(lw.jit(np.add)(x, x), x + x)
+    np.testing.assert_array_equal(lw.jit(np.negative)(x), -x)
+    out = np.empty_like(x)
+    assert lw.jit(np.multiply)(x, 2, out=out) is out
+    np.testing.assert_array_equal(out, x * 2)
+
+
+def test_containers_without_an_end_are_refused() -> None:
+    """A list that contains itself is an error with the argument's name, as a result too."""
+    endless: list[Any] = [f32(3)]
+    endless.append(endless)
+    with pytest.raises(ArgumentTypeError, match=r"^x contains itself"):
+        lw.jit(lambda x: x[0])(endless)
+    with pytest.raises(ArgumentTypeError, match=r"^the result of .* contains itself"):
+        lw.jit(lambda x: endless)(f32(3))
+
+
 @lw.jit
 def by_name(x: Any) -> Any:
     return x + 1

@@ -101,7 +101,11 @@ def _compared(base: UOp, line: UOp, added: UOp, axis: int) -> UOp:
     chosen = graph.where(own, graph.expand(lifted, sizes), const(0, base.dtype))
     is_bool = base.dtype.is_bool
     total = graph.reduce("or" if is_bool else "add", (len(shape),), chosen)
-    return graph.alu(Op.OR if is_bool else Op.ADD, base, total)
+    both = graph.alu(Op.OR if is_bool else Op.ADD, base, total)
+    if not base.dtype.is_float:
+        return both
+    # what no index points at stays as it is, -0.0 too: adding 0.0 would make it 0.0
+    return graph.where(graph.alu(Op.CMPNE, total, const(0, base.dtype)), both, base)
 
 
 def _values(x: Array) -> np.ndarray[Any, Any]:

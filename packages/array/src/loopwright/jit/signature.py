@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, fail
 
 _KINDS = inspect.Parameter
@@ -16,7 +18,7 @@ class Signature:
 
     def __init__(self, f: Callable[..., Any], name: str) -> None:
         try:
-            self.full = inspect.signature(f)
+            self.full = _without_settings(f) if isinstance(f, np.ufunc) else inspect.signature(f)
         except (TypeError, ValueError):  # some functions of C do not tell
             self.full = inspect.Signature(
                 [_KINDS("args", _KINDS.VAR_POSITIONAL), _KINDS("kwargs", _KINDS.VAR_KEYWORD)]
@@ -70,3 +72,10 @@ class Signature:
             fix=f"name one of {', '.join(self.names) or 'none: it takes no arguments'}, or give "
             "its position",
         )
+
+
+def _without_settings(f: np.ufunc) -> inspect.Signature:
+    """The operands of NumPy's function, which refuses its own defaults where they are given."""
+    names = ["x"] if f.nin == 1 else [f"x{i + 1}" for i in range(f.nin)]
+    operands = [_KINDS(name, _KINDS.POSITIONAL_ONLY) for name in names]
+    return inspect.Signature([*operands, _KINDS("kwargs", _KINDS.VAR_KEYWORD)])

@@ -52,7 +52,11 @@ def take_apart(value: Any, path: str, arrays: list[Any], paths: list[str]) -> Ha
             fix="pass arrays, numbers, texts, None, or tuples, lists, dicts and dataclasses of "
             "them; name an argument in static= to pass anything that can be hashed",
         )
-    inner = tuple([(name, take_apart(part, at, arrays, paths)) for name, part, at in parts])
+    try:
+        inner = tuple([(name, take_apart(part, at, arrays, paths)) for name, part, at in parts])
+    except RecursionError:
+        what = f"{path.partition('[')[0]} contains itself, or containers at too many depths"
+        fail(ArgumentTypeError, what)
     return type(value), inner
 
 
