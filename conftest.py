@@ -22,6 +22,9 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("LOOPWRIGHT_HYPOTHESIS", "fixed"))
 
+# Each runs under the Python of the peer it is named after, which need not be installed here.
+collect_ignore_glob = ["packages/array/src/loopwright/bench/peers/*.py"]
+
 _own_cache: list[str] = []
 
 

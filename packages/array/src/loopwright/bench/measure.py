@@ -73,6 +73,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
+            encoding="utf-8",
             env=env,
         )
         if hasattr(os, "sched_setaffinity"):
