@@ -27,7 +27,12 @@ ALIGNMENT = 64
 MAX_CONSTANT_BYTES = 1 << 20
 _INTEGERS = {8: "char", 16: "short", 32: "int", 64: "long long"}
 # GCC must not reason about a kernel together with its caller: see the compile line's reason.
-_FLAGS = "-fno-ipa-pure-const -fno-ipa-modref"
+_FLAGS = "-std=gnu11 -fno-strict-aliasing -fno-ipa-pure-const -fno-ipa-modref"
+# What the texts around the kernels call their own.
+_RESERVED = re.compile(
+    r"(in|out|constant)\d+|argc|argv|best|checksum|failed|fill|main|round|seconds|start|stop"
+    r"|thread|transfer|work"
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,10 @@ class Exported:
 
 
 def export_c(captured: Captured, name: str) -> Exported:
-    """The files of a function called `name`. Raises ArgumentError for what C alone cannot run."""
+    """The files of a function called `name` (`name_f` where the texts around it have a `name`).
+
+    Raises ArgumentError for what C alone cannot run.
+    """
     device = registry().device(captured.device)
     if device.language != "c":
         fail(
@@ -50,6 +58,8 @@ def export_c(captured: Captured, name: str) -> Exported:
         )
     if captured.variables:
         fail(ArgumentError, "an export has arrays of fixed sizes", where="export")
+    if _RESERVED.fullmatch(name):
+        name = f"{name}_f"
     functions = _functions(captured.kernels, name)
     files = {}
     flags = "-O2"
@@ -87,7 +97,7 @@ def c_type(dtype: DType) -> str:
 
 def _functions(kernels: Iterable[CapturedKernel], name: str) -> dict[Built, tuple[str, ...]]:
     """Names of each kernel's functions, one a phase, that no other function of the export has."""
-    taken = {name, "main"}
+    taken = {name}
     found: dict[Built, tuple[str, ...]] = {}
     for kernel in kernels:
         if kernel.built in found:
@@ -95,7 +105,7 @@ def _functions(kernels: Iterable[CapturedKernel], name: str) -> dict[Built, tupl
         names = []
         for wanted in function_names(kernel.built.program):
             free, n = wanted, 1
-            while free in taken:
+            while free in taken or _RESERVED.fullmatch(free):
                 n += 1
                 free = f"{wanted}_{n}"
             taken.add(free)
