@@ -12,7 +12,7 @@ from support.numeric import Host, array
 
 # float16 inputs whose exact results lie so near the middle of two neighbours that float32 holds the
 # middle itself, or the number beyond it: at most so many of 65,536. Correctly rounded float32
-# results would differ at as many, but for asinh (4) and acosh (1).
+# results would differ at as many, but for asinh (4), acosh (1) and tan (6).
 NEAR_TIES = {
     "exp": 2,
     "exp2": 1,
