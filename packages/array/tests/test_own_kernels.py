@@ -93,6 +93,8 @@ def test_the_compilers_message_has_the_users_lines() -> None:
     ("text", "kind", "message"),
     [
         ("void f(const double *a, float *b) {}", ArgumentTypeError, r"takes 'const double \*a'"),
+        ("void f(const long *a, float *b) {}", ArgumentTypeError, r"takes 'const long \*a'"),
+        ("void f(const size_t *a, float *b) {}", ArgumentTypeError, r"takes 'const size_t \*a'"),
         ("void f(const float *a) {}", ArgumentError, "1 pointers for 2 arrays"),
         ("int f;", ArgumentError, "no function void NAME"),
         (
@@ -108,12 +110,26 @@ def test_texts_that_do_not_fit(text: str, kind: type[LoopwrightError], message: 
         lw.kernel(text, [X], ((12,), lw.float32))
 
 
+def test_comments_are_no_code() -> None:
+    """Functions and commas within comments of the text are not looked at."""
+    text = """
+/*
+void old(float *x) {}
+*/
+void f(const float *a /* read, 12 of them */, float *b) { b[0] = a[1]; } // void g(
+"""
+    y = lw.kernel(text, [X], ((1,), lw.float32))
+    np.testing.assert_array_equal(y.numpy(), X[1:2])  # type: ignore[union-attr]
+
+
 def test_arguments_that_are_none() -> None:
     """Sources, inputs, outputs and launches of other kinds are refused."""
     for arguments in (
         (4, [X], ((12,), lw.float32)),
         (TWICE, lw.asarray(X), ((12,), lw.float32)),
         (TWICE, [X], [4]),
+        (TWICE, [X], 4),
+        (TWICE, [X], "f32"),
     ):
         with pytest.raises(ArgumentTypeError):
             lw.kernel(*arguments)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import threading
 from collections.abc import Sequence
@@ -37,11 +38,15 @@ _C_TYPES = {
     "int": ("int", 32),
     "unsigned": ("uint", 32),
     "unsigned int": ("uint", 32),
+    "long": ("int", 8 * ctypes.sizeof(ctypes.c_long)),
+    "unsigned long": ("uint", 8 * ctypes.sizeof(ctypes.c_long)),
+    "size_t": ("uint", 8 * ctypes.sizeof(ctypes.c_size_t)),
     "long long": ("int", 64),
     "unsigned long long": ("uint", 64),
     **{f"int{n}_t": ("int", n) for n in (8, 16, 32, 64)},
     **{f"uint{n}_t": ("uint", n) for n in (8, 16, 32, 64)},
 }
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _FUNCTION = re.compile(r"^[^\S\n]*(?:extern\s+\"C\"\s+)?(?:__global__\s+)?void\s+(\w+)\s*\(", re.M)
 
 
@@ -74,6 +79,12 @@ def kernel(
     single = (
         isinstance(outputs, tuple) and len(outputs) == 2 and isinstance(outputs[0], (tuple, int))
     )
+    if not isinstance(outputs, Sequence) or isinstance(outputs, str):
+        fail(
+            ArgumentTypeError,
+            f"outputs is (shape, dtype) or a list of those, not {outputs!r}",
+            where="kernel",
+        )
     described = [_described(o) for o in ([outputs] if single else outputs)]
     if not described:
         fail(ArgumentError, "a kernel has at least one output", where="kernel")
@@ -87,10 +98,6 @@ def kernel(
         call.results.append(_Result(dtype, shape, device_name, call))
         found.append(Array(attach(node, call.results[-1]), device_name))
     return found[0] if single else tuple(found)
-
-
-def _is_shape(value: int | tuple[Any, ...]) -> bool:
-    return isinstance(value, int) or all(isinstance(n, int) for n in value)
 
 
 class _Call:
@@ -219,10 +226,11 @@ def _program(
     ]
     sizes = [a.shape for a in arrays] + [shape for shape, _ in outputs]
     moved = sum(prod(size) * p.dtype.itemsize for size, p in zip(sizes, params, strict=True))
-    found = _name(source, name)
+    code = _COMMENT.sub(" ", source)
+    found = _name(code, name)
     phase = _phase(found, launch, device)
     if device.language == "c":
-        _check_pointers(source, found, params)
+        _check_pointers(code, found, params)
     return Program(found, (phase,), tuple(params), (), Estimate(0, moved))
 
 
