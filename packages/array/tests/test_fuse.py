@@ -96,6 +96,20 @@ def test_one_kernel(f: Any, shape: tuple[int, int]) -> None:
     assert len(checked(f(data(*shape)))) == 1
 
 
+@pytest.mark.parametrize("turned", [False, True], ids=["rows", "columns"])
+def test_large_contraction_in_a_reduce_is_a_kernel_of_its_own(turned: bool) -> None:
+    """A product that the loop of another reduce would compute is stored, and can be tiled."""
+    weights = data(64, 128).mT if turned else data(128, 64)
+    product, greatest = checked(lw.max(lw.relu(data(64, 128) @ weights), axis=1))
+    for kernel in (product, greatest):
+        assert sum(n.op is Op.REDUCE for n in kernel.ast.toposort()) == 1
+
+
+def test_plain_reduce_in_a_reduce_is_one_kernel_at_any_size() -> None:
+    """What reads each element once gains nothing from tiles: it stays in the other's loop."""
+    assert len(checked(reduce_of_reduce(data(512, 256) * 0.01))) == 1
+
+
 def test_chain_reads_each_input_once() -> None:
     """Ten elementwise operations are one kernel with one slot an input and one for the output."""
     x, y = data(33), data(33)

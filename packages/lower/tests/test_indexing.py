@@ -274,6 +274,15 @@ def test_concat_dims() -> None:
     assert [(d.name, d.size) for d in kernel.dims] == [("i", 4), ("j", 5), ("m", 3)]
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+def test_padded_windows_seen_as_one_axis_are_in_range(stride: int) -> None:
+    """What the masks say of a place's row and column bounds the index of the place as a whole."""
+    x = pad(buffer(0, 5, 5), (2, 2), (2, 2), fill=-1)
+    x = window(window(x, 0, 5, stride), 1, 5, stride)
+    n = shape_of(x)[0]
+    same(sink((buffer(1, n, n), reduce(reshape(x, n, n, 25), "max", 2))))
+
+
 def test_reshapes_leave_no_division() -> None:
     """A reshaped value is stored through a reshaped view; a merged view reads by one index."""
     x = op(Op.EXP, buffer(0, 8, 9))

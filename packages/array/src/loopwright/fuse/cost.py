@@ -15,6 +15,10 @@ from loopwright_core.ir.uop import UOp
 STORE_FLOPS_PER_BYTE = 20.0
 LOAD_FLOPS = 4.0
 TRANSCENDENTAL_FLOPS = 20.0
+# No schedule tiles a contraction inside the loop of another reduce. A kernel of its own is faster
+# even where nothing is repeated, once an element costs so many stores and all a further launch.
+NESTED_STORES = 1.5
+LAUNCH_FLOPS = 1e6
 
 _TRANSCENDENTAL = frozenset({Op.EXP, Op.LOG, Op.SIN, Op.COS, Op.TANH, Op.POW})
 _FREE = MOVEMENT | {Op.CONST, Op.VAR, Op.IOTA, Op.ITEM, Op.BITCAST, Op.REDUCE}
@@ -46,6 +50,24 @@ def store_flops(node: UOp) -> float:
     """Storing one element and reading it back."""
     values = (node.dtype,) if node.dtype.itemsize else [s.dtype for s in node.src]
     return STORE_FLOPS_PER_BYTE * sum([d.itemsize for d in values])
+
+
+def is_contraction(node: UOp) -> bool:
+    """Whether a node sums products of two values that are each used for several elements."""
+    if node.op is not Op.REDUCE or node.arg[0] != "add":
+        return False
+    value = node.src[0]
+    while value.op is Op.CAST:
+        value = value.src[0]
+    return value.op is Op.MUL and all(_is_repeated(s) for s in value.src)
+
+
+def _is_repeated(value: UOp) -> bool:
+    while value.op in MOVEMENT or value.op is Op.CAST:
+        if value.op is Op.EXPAND:
+            return True
+        value = value.src[0]
+    return False
 
 
 def recompute_flops(node: UOp, stored: Container[UOp], budget: float) -> float:

@@ -48,6 +48,11 @@ class Demand(Generic[Owner]):
         self.owner, self.index, self.nest, self.depth = owner, index, nest, depth
         self.evaluations = nest.products[depth]
 
+    @property
+    def is_in_reduce(self) -> bool:
+        """Whether the value is computed anew at each step of a reduce."""
+        return any(dim.arg.is_reduce for dim in self.nest.dims[: self.depth])
+
 
 class Walker(Generic[Owner]):
     """From the demand on a node to the demands on its sources, with the dims of one kernel."""

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from loopwright.fuse.cost import recompute_flops, store_flops
+from loopwright.fuse.cost import (
+    LAUNCH_FLOPS,
+    NESTED_STORES,
+    is_contraction,
+    recompute_flops,
+    store_flops,
+)
 from loopwright.fuse.demand import Demand, Walker, elements
 from loopwright.fuse.likely import likely_stored
 from loopwright.fuse.outputs import related_outputs
@@ -102,6 +108,10 @@ class Partition:
         if node.op is Op.SCAN:
             return len(needs) == 1 and _is_scan_output(node, needs[0])
         n = elements(shape_of(node))
+        if n and is_contraction(node) and any(need.is_in_reduce for need in needs):
+            budget = NESTED_STORES * store_flops(node) + LAUNCH_FLOPS / n
+            if recompute_flops(node, self._likely, budget) >= budget:
+                return False
         evaluations = needs[0].evaluations
         for need in needs[1:]:
             evaluations += need.evaluations

@@ -63,6 +63,7 @@ class Given:
                     self._fact(form)
                     self._fact(Affine(tuple([(a, -k) for a, k in form.terms]), -form.const))
         self._tighten()
+        self._join_splits()
 
     def _fact(self, form: Affine) -> None:
         if form.terms:
@@ -80,6 +81,17 @@ class Given:
                     rest = least - k * (lo if k > 0 else hi)
                     edge = -rest // k if k > 0 else -(rest // k)
                     self._tight[atom] = (lo, min(hi, edge)) if k > 0 else (max(lo, edge), hi)
+
+    def _join_splits(self) -> None:
+        """Where a quotient and its remainder both have facts: n*(x // n) + x % n is x."""
+        for atom in tuple(self._by_atom):
+            if atom.op is not Op.FLOORDIV or atom.src[1].op is not Op.CONST or atom.src[1].arg <= 0:
+                continue
+            whole, rest = affine(atom.src[0]), UOp(Op.MOD, atom.dtype, atom.src)
+            if rest in self._by_atom and fits(whole, atom.dtype):
+                parts = plus(Affine(((rest, 1),), 0), Affine(((atom, 1),), 0), atom.src[1].arg)
+                self._fact(plus(parts, whole, -1))
+                self._fact(plus(whole, parts, -1))
 
     def about(self, atom: UOp) -> Sequence[tuple[Affine, int]]:
         """The facts in which an atom occurs, each with its coefficient there."""
