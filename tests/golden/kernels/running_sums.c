@@ -3,7 +3,7 @@
 // cc -O2 -march=native -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv
 void e_3_7(const float *restrict A, float *restrict B) {
     for (int i = 0; i < 3; i++) {
-        float run = 0.0f;
+        float run = -0.0f;
         const int o0 = i * 7;
         for (int j_2 = 0; j_2 < 3; j_2++) {
             const int o1 = o0 + j_2 * 2;

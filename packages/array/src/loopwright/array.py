@@ -192,14 +192,24 @@ class Array(Methods, Operators):
             )
         return bool(self.numpy().reshape(()).item())
 
+    def _number(self) -> bool | int | float:
+        """`item` for Python's conversions, which raise a TypeError where there are more."""
+        if self.size != 1:
+            fail(
+                ArgumentTypeError,
+                f"an array of shape {self.shape} is no single number",
+                fix="index or reduce it to one element first",
+            )
+        return self.item()
+
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._number())
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._number())
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._number())
 
     def __index__(self) -> int:
         if not self.dtype.is_int or self.ndim:

@@ -84,6 +84,11 @@ class Operators:
             api.elementwise.remainder, self, other
         )
 
+    def __rdivmod__(self, other: Any) -> tuple[Array, Array]:
+        return _apply(api.elementwise.floor_divide, other, self), _apply(
+            api.elementwise.remainder, other, self
+        )
+
     def __pow__(self, other: Any) -> Array:
         return _apply(api.power.pow, self, other)
 

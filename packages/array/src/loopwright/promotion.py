@@ -226,11 +226,14 @@ def float_dtype(dtype: DType) -> DType:
 
 
 def common_float(name: str, operands: Sequence[Any]) -> DType:
-    """The dtype of a float function of two operands; integers alone are made floats first."""
-    own = [x.dtype if isinstance(x, Array) else float(x) for x in operands]
-    if any(isinstance(d, DType) and d.is_float for d in own):
-        return common(name, own)
-    return common(name, [float_dtype(d) if isinstance(d, DType) else d for d in own])
+    """The dtype of a float function of two operands; integers alone are made floats first.
+
+    Python numbers meet the integers before that: NumPy's copysign of int8 and 0.5 is float64.
+    """
+    own = [x.dtype for x in operands if isinstance(x, Array)]
+    if any(d.is_float for d in own) or len(own) < len(operands):
+        return float_dtype(common(name, operands))
+    return common(name, [float_dtype(d) for d in own])
 
 
 def accumulator(dtype: DType) -> DType:

@@ -175,7 +175,7 @@ class Evaluator:
             return _scan(key, values)
         dims = self._dims(key)
         if len(values) == 1 and not dims:
-            return values[0]
+            return _alone(node, values[0])
         return UOp(Op.REDUCE, node.dtype, (*values, *dims), node.arg[:1])
 
     def _operands(self, src: tuple[UOp, ...], plan: tuple[Key, ...]) -> tuple[UOp, ...]:
@@ -322,6 +322,13 @@ def _masked(inside: UOp, both: UOp, value: UOp, fill: UOp) -> UOp:
         ):
             return value  # the load's own fill 0 is the fill after every cast
     return UOp(Op.WHERE, value.dtype, (inside, value, fill))
+
+
+def _alone(node: UOp, value: UOp) -> UOp:
+    """The REDUCE of one element: itself, but 0.0 for -0.0 in a sum, which starts from 0.0."""
+    if node.arg[0] != "add" or not node.dtype.is_float:
+        return value
+    return UOp(Op.ADD, node.dtype, (value, const(0.0, node.dtype)))
 
 
 def _scan(key: Key, values: tuple[UOp, ...]) -> UOp:

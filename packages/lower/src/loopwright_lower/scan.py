@@ -9,7 +9,7 @@ from loopwright_core.errors import LoweringError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.combine import Values as MergeValues
 from loopwright_core.ir.ops import Op
-from loopwright_core.ir.uop import FALSE, TRUE, UOp
+from loopwright_core.ir.uop import FALSE, TRUE, UOp, const
 from loopwright_core.kernel.dims import Axis
 from loopwright_core.kernel.statements import Statement, reduce_values
 from loopwright_lower.accumulate import Accumulators, Key
@@ -87,10 +87,15 @@ class Scans:
         merge = acc.merger(statement)
         vector = acc.values.vector_dim(statement)
         lanes = acc.dims[vector].lanes if vector else 1
+        combine, exclusive, _ = statement.node.arg
+        start = merge.identity
+        if combine == "add" and start[0].dtype.is_float and not exclusive:
+            # the first element comes out as it is, and 0.0 would make 0.0 of -0.0
+            start = (const(-0.0, start[0].dtype),)
         for free in acc.coordinates(statement.free):
             key = acc.values.free_key(statement.free, free)
             self._registers[statement, key] = tuple(
-                b.register("run", b.broadcast(i, lanes)) for i in merge.identity
+                b.register("run", b.broadcast(i, lanes)) for i in start
             )
         carry = self._carry.get(statement)
         first = acc.visits(statement)[0]

@@ -66,6 +66,16 @@ class Helpers:
         name = f"{which}_{v}"
         return self._add(name, f"{v} {name}({v} a, {v} b)", [f"return {builtin}(a, b);"])
 
+    def zero_minus(self, code: str) -> str:
+        """x -> 0.0 - x, out of sight of GCC's folding of expressions."""
+        name, kind = f"zero_minus_{code}", element(code)
+        return self._add(name, f"{kind} {name}({kind} x)", ["return 0 - x;"])
+
+    def plus_zero(self, code: str) -> str:
+        """x -> x + 0.0, out of sight of GCC's folding of expressions."""
+        name, kind = f"plus_zero_{code}", element(code)
+        return self._add(name, f"{kind} {name}({kind} x)", ["return x + 0;"])
+
     def bitcast(self, source: str, target: str) -> str:
         """The same bits as another scalar type."""
         name = f"bitcast_{source}_{target}"

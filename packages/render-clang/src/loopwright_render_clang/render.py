@@ -18,6 +18,7 @@ FLAGS_COMMENT = (
     "// cc -O2 -march=native -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv"
 )
 _MATH = {Op.SQRT: "sqrt", Op.TRUNC: "trunc", Op.RINT: "rint", Op.FMA: "fma"}
+_ZEROS = ("0.0", "0.0f")
 
 
 def render(program: Program, target: Target) -> str:
@@ -113,6 +114,20 @@ class ClangPrinter(MaskPrinter):
         if name is None or not node.dtype.is_float or node.dtype.bits < 32:
             fail(LoweringError, f"C has no {node.op.name} of {node.dtype}", where=self.program.name)
         return call(f"__builtin_{name}{'f' if node.dtype.bits == 32 else ''}", *args)
+
+    def arith(self, op: Op, a: Expr, b: Expr, right: UOp) -> Expr:
+        """As everywhere, but what GCC folds to the wrong zero goes through a function.
+
+        Before 0.0 - (double)i it drops the 0.0 as i is never -0.0; that leaves -0.0 for i = 0.
+        """
+        if op in (Op.ADD, Op.SUB) and right.dtype.is_float and right.dtype.lanes == 1:
+            kind = code(right.dtype)
+            if a.text in _ZEROS and op is Op.SUB:
+                return call(self.helpers.zero_minus(kind), b)
+            for zero, x in ((a, b), (b, a)):
+                if op is Op.ADD and zero.text in _ZEROS and x.text[0] == "-":
+                    return call(self.helpers.plus_zero(kind), x)
+        return super().arith(op, a, b, right)
 
     def bitcast(self, node: UOp, x: Expr) -> Expr:
         return call(self.helpers.bitcast(code(node.src[0].dtype), code(node.dtype)), x)

@@ -29,7 +29,7 @@ def put(x: Array, key: Any, value: Any) -> UOp:
     new = _value(x, value)
     parts = key_parts(x, key)
     if any(is_array(part) for part in parts):
-        return _put_advanced(x, parts, new)
+        return _put_advanced(x, key if isinstance(key, tuple) else (key,), parts, new)
     basic = basic_key(x, parts)
     return _place(x, basic, new)
 
@@ -85,7 +85,7 @@ def _place(x: Array, basic: Basic, new: Array) -> UOp:
     return graph.where(inside, graph.pad(node, widths, zero), x._uop)
 
 
-def _put_advanced(x: Array, parts: list[Any], new: Array) -> UOp:
+def _put_advanced(x: Array, key: tuple[Any, ...], parts: list[Any], new: Array) -> UOp:
     """One mask alone is a where; anything else is done by NumPy on the host."""
     masks = [p for p in parts if is_array(p)]
     plain = all(p == slice(None) for p in parts if not is_array(p))
@@ -110,9 +110,10 @@ def _put_advanced(x: Array, parts: list[Any], new: Array) -> UOp:
     for axis, part in enumerate(parts):
         if isinstance(part, (list, np.ndarray)) and not is_bool(part) and is_lined_up:
             checked_index(part, x.shape[axis], axis)
-    key = tuple([p.numpy() if isinstance(p, Array) else p for p in parts])
+    # not `parts`: to NumPy an ellipsis parts arrays even where it stands for no axis
+    host = tuple([p.numpy() if isinstance(p, Array) else p for p in key])
     try:
-        copy[key] = new.numpy()
+        copy[host] = new.numpy()
     except IndexError as error:
         fail(OutOfBoundsError, str(error), where="x[...] = v")
     except ValueError as error:

@@ -114,13 +114,13 @@ def _values(x: Array) -> np.ndarray[Any, Any]:
 
 
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Array:
-    """How often each of 0, 1, 2, ... occurs in a line of integers, or the sum of its weights.
+    """How often each of 0, 1, 2, ... occurs in a line of integers or bool, or its weights' sum.
 
     Evaluated on the host: the result is as long as the largest element asks for.
     """
     line = operand("bincount", x)
     least = integer(minlength, "minlength", "bincount")
-    if line.ndim != 1 or not line.dtype.is_int or least < 0:
+    if line.ndim != 1 or not (line.dtype.is_int or line.dtype.is_bool) or least < 0:
         what = f"bincount of {line.dtype} of shape {line.shape}, minlength={minlength}"
         fail(ArgumentError, what, fix="give a line of integers, and a length >= 0")
     values = line.numpy()

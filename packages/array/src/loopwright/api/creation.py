@@ -257,6 +257,8 @@ def arange(
         n = math.ceil(steps)
     n = max(int(n), 0)
     if found.is_int and is_whole:
+        for value in (first, first + by)[:n]:  # later ones wrap, as NumPy's do
+            graph.constant(value, found, "arange")
         return _affine(n, first, by, found, device)
     # NumPy's steps: the difference of the first two elements as the dtype has them
     with np.errstate(all="ignore"):

@@ -12,6 +12,7 @@ from loopwright.promotion import (
     check,
     common,
     common_float,
+    float_dtype,
     is_weak,
     joint_device,
     joint_shape,
@@ -252,8 +253,18 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Array:
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:
-    """x limited to [min, max]; NaN stays NaN."""
+    """x limited to [min, max]; NaN stays NaN.
+
+    A Python int that no element of an integer array lies beyond limits nothing, in range or not.
+    """
     x = operand("clip", x)
+    if x.dtype.is_int:
+        low, high = x.dtype.min, x.dtype.max
+        min = None if type(min) is int and min <= low else min
+        max = None if type(max) is int and max >= high else max
+    given = [v for v in (min, max) if v is not None]
+    joint = common("clip", check("clip", (x, *given)))  # of all three, as NumPy's is
+    x = Array(graph.cast(x._uop, joint), x.device)
     if min is not None:
         x = maximum(x, min)
     return x if max is None else minimum(x, max)
@@ -371,7 +382,10 @@ def trunc(x: Any, /) -> Array:
 
 
 def round(x: Any, /) -> Array:
-    """Rounded to the nearest whole number, ties to even; integers as they are."""
+    """Rounded to the nearest whole number, ties to even; integers as they are, bool in float16."""
+    x = operand("round", x)
+    if x.dtype.is_bool:
+        return Array(graph.cast(x._uop, float_dtype(x.dtype)), x.device)
     return _rounded("round", x, lambda node: graph.alu(Op.RINT, node))
 
 

@@ -169,12 +169,12 @@ def get(x: Array, key: Any) -> Array:
     """x[key]. Raises OutOfBoundsError where an int is outside its axis."""
     parts = key_parts(x, key)
     if any(is_array(part) for part in parts):
-        return _advanced(x, parts)
+        return _advanced(x, parts, _are_adjacent(key))
     basic = basic_key(x, parts)
     return Array(graph.reshape(_view(x._uop, basic.spans), basic.shape), x.device)
 
 
-def _advanced(x: Array, parts: list[Any]) -> Array:
+def _advanced(x: Array, parts: list[Any], adjacent: bool) -> Array:
     """Integer arrays pick by one flat gather; bool arrays by their positions, from the host."""
     parts = _expand_masks(parts)
     basic_parts = [slice(None) if is_array(p) else p for p in parts]
@@ -193,12 +193,16 @@ def _advanced(x: Array, parts: list[Any]) -> Array:
         elif part is None or isinstance(part, slice):
             axis += 1
     joint_device("an index", [x, *picks])
-    return _pick(kept, axes, picks, _are_adjacent(parts))
+    return _pick(kept, axes, picks, adjacent)
 
 
-def _are_adjacent(parts: list[Any]) -> bool:
-    """Whether no slice or new axis stands between arrays (and ints, which NumPy counts as such)."""
-    marks = [not (part is None or isinstance(part, slice)) for part in parts]
+def _are_adjacent(key: Any) -> bool:
+    """Whether no slice or new axis stands between arrays (and ints, which NumPy counts as such).
+
+    An ellipsis parts them even where it stands for no axis: so the key as it was written.
+    """
+    parts = key if isinstance(key, tuple) else (key,)
+    marks = [not (part is None or part is Ellipsis or isinstance(part, slice)) for part in parts]
     first, last = marks.index(True), len(marks) - 1 - marks[::-1].index(True)
     return all(marks[first : last + 1])
 

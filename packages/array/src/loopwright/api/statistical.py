@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from loopwright import graph
 from loopwright.api.arguments import flag, integer, number
-from loopwright.api.axes import one_axis, reduced_axes
+from loopwright.api.axes import many_axes, one_axis, reduced_axes
 from loopwright.api.dtypes import operand
 from loopwright.array import Array
 from loopwright.extents import DynamicSize
@@ -67,9 +67,8 @@ def _extreme(name: str, x: Any, axis: Axis, keepdims: bool) -> Array:
 
 
 def refuse_nothing(name: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
-    """Raise ShapeError where a result would come from no element."""
-    n_results = math.prod(n for a, n in enumerate(shape) if a not in axes)
-    if n_results and 0 in shape:
+    """Raise ShapeError where a reduced axis is empty, as NumPy does even where no result is."""
+    if any(shape[a] == 0 for a in axes):
         fail(
             ShapeError,
             f"{name} of an empty axis has no value: shape {shape}, axes {axes}",
@@ -88,9 +87,12 @@ def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
 
 
 def _moments(name: str, x: Any, axis: Axis) -> tuple[Array, tuple[int, ...], DType, UOp, int]:
-    """The operand, its axes, the result's dtype, the values in the accumulator, their count."""
+    """The operand, its axes, the result's dtype, the values in the accumulator, their count.
+
+    Unlike those of NumPy's other reductions, the axes here must exist in a 0-d array too.
+    """
     x = operand(name, x)
-    axes = reduced_axes(axis, x.ndim, name)
+    axes = many_axes(axis, x.ndim, name)
     dtype = x.dtype if x.dtype.is_float else dt.float64
     wide = graph.cast(x._uop, accumulator(dtype))
     return x, axes, dtype, wide, math.prod([x.shape[a] for a in axes])
