@@ -21,6 +21,21 @@ def test_the_value_is_the_root_of_a_kernel() -> None:
     np.testing.assert_array_equal((y + 1.0).numpy(), X * 2 + 1)
 
 
+def test_other_values_have_no_part_in_it() -> None:
+    """The array it was called on, and equal expressions, are scheduled as ever; so are those of a
+    named function's results."""
+    a = lw.asarray(X) * 2.0
+    b = a.schedule("UPCAST i 2")
+    named = lw.named_kernel("twice", lambda x: x * 2.0)(lw.asarray(X))
+    assert lw.kernels(b)[0].opts == ("UPCAST i 2",)
+    for other in (a, lw.asarray(X) * 2.0):
+        assert lw.kernels(other)[0].opts != ("UPCAST i 2",)
+        assert lw.kernels(other)[0].name != "twice"
+    assert lw.kernels(named)[0].name == "twice"
+    lw.evaluate(a, b)
+    np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
 def test_several_schedules_in_one_expression() -> None:
     """Each value has its own; equal kernels scheduled apart have their own names."""
     a = (lw.asarray(X) * 2.0).schedule("UPCAST i 2")

@@ -245,13 +245,13 @@ class Array(Methods, Operators):
         self._uop = put(self, key, value)
 
     def schedule(self, steps: str | Sequence[str]) -> Array:
-        """This value, stored by a kernel of its own that is scheduled by these steps.
+        """The same value, stored by a kernel of its own that is scheduled by these steps.
 
         `steps`: one text, `"UPCAST i 4 · UNROLL k 8"`, or a list of texts. They come before what
         `lw.options` says. Raises ArgumentError where nothing is left to compute; OptError, for a
         step that is not legal, when the kernel is made.
         """
-        from loopwright.named import give_schedule
+        from loopwright.named import with_schedule
         from loopwright.options import steps as steps_of
 
         given = steps_of(steps, "schedule")
@@ -262,8 +262,7 @@ class Array(Methods, Operators):
                 where="schedule",
                 fix="schedule an expression before it is evaluated",
             )
-        give_schedule(self._uop, given)
-        return self
+        return Array(with_schedule(self._uop, given), self._device)
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and self.size == 1 else format(str(self), spec)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -30,7 +29,17 @@ class Mark:
     opts: tuple[str, ...] | None = None
 
 
-_marks: weakref.WeakKeyDictionary[UOp, Mark] = weakref.WeakKeyDictionary()
+def mark_of(node: UOp) -> Mark | None:
+    """What is said of the node's kernels: a marked value is a CAST to its own dtype, which holds
+    the mark. Equal expressions elsewhere, and the value it was made from, have none."""
+    return node.arg if isinstance(node.arg, Mark) else None
+
+
+def _marked(node: UOp, **said: Any) -> UOp:
+    """The value with more said of its kernels."""
+    known = mark_of(node)
+    value = node if known is None else node.src[0]
+    return UOp(Op.CAST, value.dtype, (value,), replace(known or Mark(None, ()), **said))
 
 
 def named_kernel(name: str, fn: Callable[..., R]) -> Callable[..., R]:
@@ -53,17 +62,15 @@ def named_kernel(name: str, fn: Callable[..., R]) -> Callable[..., R]:
             if not isinstance(array, Array) or array._uop in given:
                 continue
             if array._uop.op is not Op.BUFFER:
-                known = _marks.get(array._uop)
-                _marks[array._uop] = Mark(legal, tuple(given), known.opts if known else None)
+                array._uop = _marked(array._uop, name=legal, inputs=tuple(given))
         return result
 
     return call
 
 
-def give_schedule(node: UOp, opts: tuple[str, ...]) -> None:
-    """Let the kernel that stores this node be scheduled by these steps and no others."""
-    known = _marks.get(node)
-    _marks[node] = replace(known, opts=opts) if known else Mark(None, (), opts)
+def with_schedule(node: UOp, opts: tuple[str, ...]) -> UOp:
+    """The value, stored by a kernel that is scheduled by these steps and no others."""
+    return _marked(node, opts=opts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,7 @@ class Stage:
 def stages(stores: Sequence[UOp]) -> list[Stage]:
     """The graph cut at every named value: later stages read it from memory."""
     order = toposort([store.src[1] for store in stores])
-    if not any(node in _marks for node in order):
+    if all(mark_of(node) is None for node in order):
         return [Stage(tuple(stores))]
     targets: dict[UOp, list[UOp]] = {}
     for store in stores:
@@ -85,9 +92,12 @@ def stages(stores: Sequence[UOp]) -> list[Stage]:
     done: dict[UOp, UOp] = {}
     result: list[Stage] = []
     for node in order:
-        new = node.replace(tuple([done[s] for s in node.src]))
-        mark = _marks.get(node)
-        if mark is None or 0 in shape_of(node):
+        mark = mark_of(node)
+        if mark is None:
+            done[node] = node.replace(tuple([done[s] for s in node.src]))
+            continue
+        new = done[node.src[0]]
+        if 0 in shape_of(node):
             done[node] = new
             continue
         asked = targets.pop(node, None) or [buffer_node(node.dtype, shape_of(node))]  # type: ignore[arg-type]
