@@ -61,16 +61,19 @@ def test_it_runs_once_and_only_when_needed() -> None:
 
 
 def test_several_results_and_threads() -> None:
-    """A list of outputs gives a tuple; each thread is told its number."""
+    """A list or a tuple of outputs gives a tuple; each thread is told its number."""
     text = """
     void parts(const double *a, double *b, unsigned char *c, int thread) {
         for (int i = thread * 3; i < thread * 3 + 3; i++) { b[i] = a[i] + 1; c[i] = thread; }
     }
     """
     given = lw.asarray(np.arange(6.0))
-    b, c = lw.kernel(text, [given], [((6,), lw.float64), ((2, 3), lw.uint8)], 2)  # type: ignore[misc]
-    np.testing.assert_array_equal(b.numpy(), np.arange(6.0) + 1)
-    np.testing.assert_array_equal(c.numpy(), [[0] * 3, [1] * 3])
+    outputs: list[Any] = [((6,), lw.float64), ((2, 3), lw.uint8)]
+    for several in (outputs, tuple(outputs)):
+        found: Any = lw.kernel(text, [given], several, 2)
+        b, c = found
+        np.testing.assert_array_equal(b.numpy(), np.arange(6.0) + 1)
+        np.testing.assert_array_equal(c.numpy(), [[0] * 3, [1] * 3])
 
 
 def test_a_jitted_function_takes_its_results() -> None:

@@ -76,15 +76,13 @@ def kernel(
             ArgumentTypeError, f"the source is a text, not {type(source).__name__}", where="kernel"
         )
     arrays = _inputs(inputs)
-    single = (
-        isinstance(outputs, tuple) and len(outputs) == 2 and isinstance(outputs[0], (tuple, int))
-    )
     if not isinstance(outputs, Sequence) or isinstance(outputs, str):
         fail(
             ArgumentTypeError,
             f"outputs is (shape, dtype) or a list of those, not {outputs!r}",
             where="kernel",
         )
+    single = isinstance(outputs, tuple) and len(outputs) == 2 and _is_shape(outputs[0])
     described = [_described(o) for o in ([outputs] if single else outputs)]
     if not described:
         fail(ArgumentError, "a kernel has at least one output", where="kernel")
@@ -98,6 +96,13 @@ def kernel(
         call.results.append(_Result(dtype, shape, device_name, call))
         found.append(Array(attach(node, call.results[-1]), device_name))
     return found[0] if single else tuple(found)
+
+
+def _is_shape(value: Any) -> bool:
+    """Whether this is a shape, and not an output of a pair of them."""
+    return isinstance(value, int) or (
+        isinstance(value, tuple) and all(isinstance(n, int) for n in value)
+    )
 
 
 class _Call:

@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 
 from loopwright.jit.capture import Captured, CapturedKernel, Output, Row
+from loopwright.jit.export_main import c_type, main_text, readme_text
 from loopwright.memory import storage
 from loopwright_core.built import Built
 from loopwright_core.errors import ArgumentError, fail
@@ -25,8 +26,8 @@ from loopwright_core.program.clayout import (
 ALIGNMENT = 64
 # Arrays that the function closed over are written into the text up to so many bytes together.
 MAX_CONSTANT_BYTES = 1 << 20
-_INTEGERS = {8: "char", 16: "short", 32: "int", 64: "long long"}
-# GCC must not reason about a kernel together with its caller: see the compile line's reason.
+# As render-clang compiles: GCC 12 takes kernels over restrict pointers for functions that store
+# nothing, and drops calls of those that it sees together with their caller.
 _FLAGS = "-std=gnu11 -fno-strict-aliasing -fno-ipa-pure-const -fno-ipa-modref"
 # What the texts around the kernels call their own.
 _RESERVED = re.compile(
@@ -74,25 +75,9 @@ def export_c(captured: Captured, name: str) -> Exported:
     command = f"gcc {flags} {_FLAGS} -o {name} *.c -lm"
     files[f"{name}.h"] = _header(captured, name)
     files[f"{name}.c"] = _driver(captured, name, functions)
-    files["main.c"] = _main(captured, name)
-    files["README.md"] = _readme(captured, name, command, list(files))
+    files["main.c"] = main_text(captured, name)
+    files["README.md"] = readme_text(captured, name, command, list(files))
     return Exported(files, command)
-
-
-def c_type(dtype: DType) -> str:
-    """What C calls an element; the floats that C lacks, and bool, are unsigned integers of their
-    size.
-
-    >>> from loopwright_core.ir import dtype as dt
-    >>> c_type(dt.float32), c_type(dt.uint8), c_type(dt.int64), c_type(dt.bfloat16)
-    ('float', 'unsigned char', 'long long', 'unsigned short')
-    """
-    if dtype.is_float and dtype.bits >= 32:
-        return "float" if dtype.bits == 32 else "double"
-    kind = _INTEGERS[max(dtype.bits, 8)]
-    if dtype.is_int and dtype.is_signed:
-        return "signed char" if kind == "char" else kind
-    return f"unsigned {kind}"
 
 
 def _functions(kernels: Iterable[CapturedKernel], name: str) -> dict[Built, tuple[str, ...]]:
@@ -301,147 +286,3 @@ def _copies(outputs: Sequence[Output], places: dict[int, str]) -> list[str]:
         size = prod(_sizes(output.shape)) * output.dtype.itemsize
         found.append(f"memcpy(out{n}, {places[output.row]}, {size});")
     return found
-
-
-def _main(captured: Captured, name: str) -> str:
-    inputs = captured.table[: captured.n_inputs]
-    upper = name.upper()
-    arrays = [
-        f"static {c_type(row.dtype)} in{n}[{upper}_IN{n}_SIZE + 1];" for n, row in enumerate(inputs)
-    ]
-    arrays += [
-        f"static {c_type(o.dtype)} out{n}[{upper}_OUT{n}_SIZE + 1];"
-        for n, o in enumerate(captured.outputs)
-    ]
-    fills = [
-        f"fill(in{n}, {upper}_IN{n}_SIZE, {_value(row.dtype)});" for n, row in enumerate(inputs)
-    ]
-    n_files = len(inputs) + len(captured.outputs)
-    reads = [
-        f"failed |= transfer(argv[{n + 1}], in{n}, sizeof in{n} - sizeof in{n}[0], 0);"
-        for n in range(len(inputs))
-    ]
-    writes = [
-        f"failed |= transfer(argv[{n + 1 + len(inputs)}], out{n}, "
-        f"sizeof out{n} - sizeof out{n}[0], 1);"
-        for n in range(len(captured.outputs))
-    ]
-    told = [
-        f'printf("out{n} {o.dtype}[{", ".join(map(str, o.shape))}]: checksum %016llx\\n", '
-        f"checksum(out{n}, sizeof out{n} - sizeof out{n}[0]));"
-        for n, o in enumerate(captured.outputs)
-    ]
-    call = ", ".join(
-        [f"in{n}" for n in range(len(inputs))] + [f"out{n}" for n in range(len(captured.outputs))]
-    )
-    newline = "\n"
-    usage = f"{len(inputs)} files to read, {len(captured.outputs)} to write"
-    return f"""#include "{name}.h"
-
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
-
-/* Without arguments: runs on numbers made here. With {n_files}: reads each input from a file of its
- * bytes, and writes each output to one. */
-
-/* One more than the sizes, so that no array is empty. */
-{newline.join(arrays)}
-
-#define fill(array, n, value) for (unsigned long long i = 0; i < (n); i++) array[i] = (value)
-
-static int transfer(const char *path, void *bytes, size_t size, int is_output) {{
-    FILE *file = fopen(path, is_output ? "wb" : "rb");
-    size_t done = 0;
-    if (file != NULL) {{
-        done = is_output ? fwrite(bytes, 1, size, file) : fread(bytes, 1, size, file);
-        if (fclose(file) != 0)
-            done = size + 1;
-    }}
-    if (file == NULL || done != size)
-        fprintf(stderr, "%s: not the array's bytes\\n", path);
-    return file == NULL || done != size;
-}}
-
-static unsigned long long checksum(const void *bytes, size_t size) {{
-    unsigned long long hash = 14695981039346656037ULL; /* FNV-1a */
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ ((const unsigned char *)bytes)[i]) * 1099511628211ULL;
-    return hash;
-}}
-
-int main(int argc, char **argv) {{
-    int failed = 0;
-    if (argc != 1 && argc != {n_files + 1}) {{
-        fprintf(stderr, "usage: %s [{usage}]\\n", argv[0]);
-        return 2;
-    }}
-    if (argc == 1) {{
-{newline.join(f"        {line}" for line in fills)}
-    }} else {{
-{newline.join(f"        {line}" for line in reads)}
-    }}
-    if (failed)
-        return 1;
-    double best = 0;
-    for (int round = 0; round < (argc == 1 ? 10 : 1); round++) {{
-        struct timespec start, stop;
-        clock_gettime(CLOCK_MONOTONIC, &start);
-        if ({name}({call}) != 0) {{
-            fprintf(stderr, "no memory\\n");
-            return 1;
-        }}
-        clock_gettime(CLOCK_MONOTONIC, &stop);
-        const double seconds =
-            (double)(stop.tv_sec - start.tv_sec) + 1e-9 * (double)(stop.tv_nsec - start.tv_nsec);
-        if (round == 0 || seconds < best)
-            best = seconds;
-    }}
-    if (argc != 1) {{
-{newline.join(f"        {line}" for line in writes)}
-        return failed;
-    }}
-{newline.join(f"    {line}" for line in told)}
-    printf("best of 10: %.3g ms\\n", best * 1e3);
-    return 0;
-}}
-"""
-
-
-def _value(dtype: DType) -> str:
-    """A number that depends on i; of the floats that C lacks bits near those of 1."""
-    if dtype.is_bool:
-        return "i % 3 == 0"
-    if dtype.is_int:
-        return f"({c_type(dtype)})(i * 7 % 13)"
-    if dtype.bits >= 32:
-        return f"({c_type(dtype)})((double)(i * 37 % 101) / 50.5 - 1.0)"
-    ones = {"float16": 0x3C00, "bfloat16": 0x3F80, "float8_e4m3fn": 0x38, "float8_e5m2": 0x3C}
-    return f"({c_type(dtype)})({ones[dtype.name]} + i % 4)"
-
-
-def _readme(captured: Captured, name: str, command: str, files: Sequence[str]) -> str:
-    kernels = "\n".join(f"- `{file}`" for file in files if file not in (f"{name}.c", "main.c"))
-    threads = max(
-        [phase.threads for k in captured.kernels for phase in k.built.program.phases], default=1
-    )
-    sliced = (
-        f"\nThe kernels are cut into slices for {threads} threads; `{name}` runs these one after\n"
-        "another. Export with LOOPWRIGHT_THREADS=1 for kernels that are not cut.\n"
-        if threads > 1
-        else ""
-    )
-    return f"""# {name}
-
-C that Loopwright wrote; it needs a C compiler and nothing else.
-
-    {command}
-    ./{name}
-
-`{name}.h` says what the arrays are, `{name}.c` calls the kernels in order, `main.c` is a program
-that runs them. Without arguments it makes numbers of its own, and prints a checksum and the time.
-
-{kernels}
-
-Each kernel is compiled by itself: keep it apart from its caller, and do not link with -flto.
-{sliced}"""
