@@ -23,7 +23,9 @@ def run(name: str, *args: str, cwd: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", ["matmul.py", "softmax.py", "heat.py", "regression.py"])
+@pytest.mark.parametrize(
+    "name", ["matmul.py", "softmax.py", "heat.py", "regression.py", "own_kernel.py"]
+)
 def test_example(name: str, tmp_path: Path) -> None:
     """The script exits with 0: its own comparison with NumPy holds."""
     assert "error" in run(name, cwd=tmp_path)
