@@ -15,7 +15,7 @@ from typing import Literal
 
 from loopwright import tracing
 from loopwright.evaluate import Plan, build_all, make_plan
-from loopwright.extents import actual
+from loopwright.extents import actual, most
 from loopwright.memory import has_storage
 from loopwright_core.built import Built
 from loopwright_core.ir import dtype as dt
@@ -295,4 +295,4 @@ def _in_place(
 
 
 def _n_bytes(dtype: DType, shape: Sequence[Extent]) -> int:
-    return dtype.itemsize * math.prod([n.hi if isinstance(n, Variable) else n for n in shape])
+    return dtype.itemsize * math.prod(most(shape))

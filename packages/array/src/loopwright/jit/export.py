@@ -9,12 +9,13 @@ from math import prod
 
 import numpy as np
 
-from loopwright.jit.capture import Captured, CapturedKernel, Output, Row
+from loopwright.jit.capture import Captured, CapturedKernel, Output
 from loopwright.jit.export_main import c_type, main_text, readme_text
 from loopwright.memory import storage
 from loopwright_core.built import Built
 from loopwright_core.errors import ArgumentError, fail
 from loopwright_core.ir.dtype import DType
+from loopwright_core.ir.uop import UOp
 from loopwright_core.plugin.loader import registry
 from loopwright_core.program.clayout import (
     function_names,
@@ -157,8 +158,7 @@ int {name}({_parameters(captured)});
 """
 
 
-def _constant(n: int, row: Row, captured: Captured) -> str:
-    buffer = captured.constants[n]
+def _constant(n: int, buffer: UOp) -> str:
     data = np.ascontiguousarray(storage(buffer).numpy()).reshape(-1).view(np.uint8)
     cells = ",".join(map(str, data.tolist()))
     return (
@@ -168,9 +168,7 @@ def _constant(n: int, row: Row, captured: Captured) -> str:
 
 def _driver(captured: Captured, name: str, functions: dict[Built, tuple[str, ...]]) -> str:
     table = captured.table
-    first_output = captured.n_inputs
-    first_constant = first_output + captured.n_outputs
-    first_temporary = first_constant + captured.n_constants
+    first_constant, first_temporary = captured.first_constant, captured.first_temporary
     constants = table[first_constant:first_temporary]
     if sum(row.n_bytes for row in constants) > MAX_CONSTANT_BYTES:
         fail(
@@ -182,7 +180,7 @@ def _driver(captured: Captured, name: str, functions: dict[Built, tuple[str, ...
     places: dict[int, str] = {n: f"(void *)in{n}" for n in range(captured.n_inputs)}
     for n, output in enumerate(captured.outputs):
         row = output.row
-        if row is not None and first_output <= row < first_constant:
+        if row is not None and table[row].kind == "output":
             places.setdefault(row, f"(void *)out{n}")
     for n in range(len(constants)):
         places[first_constant + n] = f"(void *)constant{n}"
@@ -205,7 +203,7 @@ def _driver(captured: Captured, name: str, functions: dict[Built, tuple[str, ...
     ]
     copies = _copies(captured.outputs, places)
     declared = "\n".join(_prototype(built, names) for built, names in functions.items())
-    held = "\n".join(_constant(n, row, captured) for n, row in enumerate(constants))
+    held = "\n".join(_constant(n, buffer) for n, buffer in enumerate(captured.constants))
     begin = end = ""
     if total:
         begin = f"""    char *const work = aligned_alloc({ALIGNMENT}, {_padded(total)});
