@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from loopwright.callers import users_call
+from loopwright.callers import users_call, users_line
 from loopwright_core.errors import ArgumentError, TraceError, fail
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
@@ -147,7 +147,7 @@ def refuse_absent(buffers: Iterable[UOp]) -> None:
             fail(
                 ArgumentError,
                 f"this array was donated to {why}, which may have used its memory for results",
-                where=users_call()[0],
+                where=users_line(),
                 fix="use the result instead, or leave the argument out of donate=",
             )
 
@@ -162,11 +162,10 @@ def refuse_foreign(node: UOp) -> None:
 
 def refuse_leak(trace: Trace) -> NoReturn:
     """Raise the error of an array that left the function it was traced in."""
-    line, _ = users_call()
     fail(
         TraceError,
         f"this array was made while {trace.name} was traced and has no value outside of it",
-        where=line,
+        where=users_line(),
         fix=f"return it from {trace.name}, and keep what the call returns",
     )
 

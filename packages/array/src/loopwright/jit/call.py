@@ -82,12 +82,9 @@ def take_call(
         else:
             key.append(tree.take_apart(value, name, arrays, paths))
     device = _device(arrays, paths)
-    is_numpy = bool(arrays)
-    for array in arrays:
-        if isinstance(array, Array):
-            is_numpy = False
-            _compute_lazy(arrays)
-            break
+    own = [array for array in arrays if isinstance(array, Array)]
+    is_numpy = bool(arrays) and not own
+    _compute_lazy(own)
     kinds: list[Kind] = []
     inputs: list[Input] = []
     places: list[int] = []  # in `inputs`, of each array
@@ -158,11 +155,11 @@ def _device(arrays: Sequence[Any], paths: Sequence[str]) -> str:
     return as_device(None) if found is None else found
 
 
-def _compute_lazy(arrays: Sequence[Any]) -> None:
+def _compute_lazy(arrays: Sequence[Array]) -> None:
     """Compute what is an expression still, all of it together."""
     lazy = []
     for array in arrays:
-        if isinstance(array, Array) and array.size:
+        if array.size:
             base = array._uop.src[0] if array._uop.op is Op.PERMUTE else array._uop
             if base.op is not Op.BUFFER:
                 lazy.append(array)
@@ -184,9 +181,5 @@ def _take_in(array: Any, device: str) -> tuple[Kind, Input | None]:
     if node.op is Op.PERMUTE and node.src[0].op is Op.BUFFER:
         axes, node = node.arg, node.src[0]
     if node.op is not Op.BUFFER:  # without elements
-        return Kind(node.dtype, _shape(array)), None
+        return Kind(node.dtype, tuple(array.shape)), None
     return Kind(node.dtype, node.arg.shape, axes), Input(storage(node), node if known else None)
-
-
-def _shape(array: Any) -> tuple[int, ...]:
-    return tuple(array.shape)

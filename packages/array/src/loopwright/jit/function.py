@@ -182,19 +182,22 @@ class Jitted:
         self, args: Sequence[Any], kwargs: dict[str, Any], owner: Any, keeps_numbers: bool
     ) -> Call:
         arguments = self._signature.bind(args, kwargs)
-        is_owned = owner is not None and not tree.is_container(owner)
-        parameter = self._signature.names[0] if is_owned else None
+        parameter = self._owned(owner)
         return take_call(
             arguments, self._static, self._donate, parameter, keeps_numbers, self._dynamic
         )
 
+    def _owned(self, owner: Any) -> str | None:
+        """The parameter of an object that is told apart by its identity."""
+        is_owned = owner is not None and not tree.is_container(owner)
+        return self._signature.names[0] if is_owned else None
+
     def _variant(self, call: Call, owner: Any, keeps_numbers: bool) -> Variant:
         def make() -> Variant:
-            parameter = None
-            if owner is not None and not tree.is_container(owner):
-                parameter = self._signature.names[0]
-                self._watch(parameter, owner)
-            static = self._static if parameter is None else (*self._static, parameter)
+            static, parameter = self._static, self._owned(owner)
+            if parameter is not None:
+                static = (*static, parameter)
+                self._watch(owner)
             traced = trace(
                 self._f,
                 self._name,
@@ -214,7 +217,7 @@ class Jitted:
 
         return self._variants.get(call, make)
 
-    def _watch(self, parameter: str, owner: Any) -> None:
+    def _watch(self, owner: Any) -> None:
         """Forget an object's variants when it is gone: another may get its identity."""
         place = id(owner)
         if place in self._owners:

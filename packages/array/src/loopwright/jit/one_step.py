@@ -77,7 +77,7 @@ def _maker(output: Output, captured: Captured, device: Device) -> Callable[[], H
         return functools.partial(np.empty, shape, dtype.numpy)
 
     def make() -> HostArray:
-        made = Storage(dtype, shape, captured.device)  # type: ignore[arg-type]
+        made = Storage(dtype, shape, captured.device)  # type: ignore[arg-type]  # never dynamic
         made.give(device.allocate(n_bytes))
         return made.numpy()
 

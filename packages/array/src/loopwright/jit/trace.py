@@ -120,8 +120,7 @@ def trace(
 
 def _node(array: Any, path: str, device: str) -> UOp:
     """A result's node. NumPy's arrays that a function returns are constants."""
-    if not isinstance(array, Array):
-        array = from_host(np.asarray(array), device, True)
-    if array._device != device:
-        refuse_devices(path, device, array._device)
-    return array._uop  # type: ignore[no-any-return]
+    own = array if isinstance(array, Array) else from_host(np.asarray(array), device, True)
+    if own._device != device:
+        refuse_devices(path, device, own._device)
+    return own._uop
