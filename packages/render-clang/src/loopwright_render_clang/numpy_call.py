@@ -117,11 +117,11 @@ def make_call(
     at = layout()
     if at is None:
         return None
-    total = -(-scratch_bytes // runtime.ALIGNMENT) * runtime.ALIGNMENT
+    total = runtime.aligned(scratch_bytes)
     offsets = []
     for n_bytes in temporaries:
         offsets.append(total)
-        total += -(-n_bytes // runtime.ALIGNMENT) * runtime.ALIGNMENT
+        total += runtime.aligned(n_bytes)
     shapes = [(ctypes.c_longlong * max(len(s), 1))(*s) for _, s in arguments]
     expected = [
         _Expected(id(dtype), shape, len(sizes))
@@ -142,9 +142,10 @@ def make_call(
         len(constants),
         len(offsets),
     )
-    run: Any = runtime.pool()["loopwright_call"]  # a function object of its own
-    run.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.py_object, ctypes.c_void_p)
-    run.restype = ctypes.c_int
+    function: Any = runtime.pool()["loopwright_call"]  # a function object of its own
+    function.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.py_object, ctypes.c_void_p)
+    function.restype = ctypes.c_int
+    run: Callable[[int, tuple[Any, ...], tuple[Any, ...], int | None], int] = function
     where = ctypes.addressof(call)
     kept = (call, launches, shapes, arguments)
     scratch = runtime.scratch
@@ -152,12 +153,12 @@ def make_call(
     if not total:
 
         def plain(given: tuple[Any, ...], outputs: tuple[Any, ...], _kept: Any = kept) -> int:
-            return run(where, given, outputs, None)  # type: ignore[no-any-return]
+            return run(where, given, outputs, None)
 
         return plain
 
     def with_scratch(given: tuple[Any, ...], outputs: tuple[Any, ...], _kept: Any = kept) -> int:
         own = scratch.get(total)
-        return run(where, given, outputs, own.address)  # type: ignore[no-any-return]
+        return run(where, given, outputs, own.address)
 
     return with_scratch

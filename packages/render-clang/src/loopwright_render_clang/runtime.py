@@ -60,6 +60,11 @@ class Reused(Memory):
             return
 
 
+def aligned(n: int) -> int:
+    """The next multiple of what memory is aligned to."""
+    return -(-n // ALIGNMENT) * ALIGNMENT
+
+
 def allocate(n_bytes: int) -> Memory:
     """Uninitialised memory, 64-byte aligned, of at least one byte."""
     if n_bytes < 0:
@@ -73,7 +78,7 @@ def allocate(n_bytes: int) -> Memory:
     except MemoryError:
         fail(DeviceError, f"no memory for {n_bytes} bytes", fix="use smaller arrays")
     start: int = owner.__array_interface__["data"][0]
-    return kind(-(-start // ALIGNMENT) * ALIGNMENT, n_bytes, owner)
+    return kind(aligned(start), n_bytes, owner)
 
 
 def from_host(array: np.ndarray[Any, Any]) -> Memory:
@@ -143,7 +148,7 @@ class Loaded:
         self.shared: list[int] = []
         for p in program.scratch:
             self.shared.append(total)
-            total += -(-param_bytes(p) // ALIGNMENT) * ALIGNMENT
+            total += aligned(param_bytes(p))
         self.total = total
 
     def bind(self, buffers: Sequence[Any], variables: Sequence[int] = ()) -> Bound:

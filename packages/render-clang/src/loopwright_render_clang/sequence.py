@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from loopwright_core.errors import ArgumentError, fail
@@ -84,17 +84,13 @@ class LoadedSequence:
                 f"a sequence of {self._n_rows} arrays and {self._n_variables} variables was run "
                 f"with {len(table)} and {len(variables)}",
             )
-        self.run_addresses([memory.address for memory in table], variables)
-
-    def run_addresses(self, table: Sequence[int], variables: Iterable[int] = ()) -> None:
-        """Run over addresses of this process, which the caller has counted."""
         own = runtime.scratch.get(self._total) if self._total else None
         values = struct.pack(f"{self._n_variables}q", *variables) if self._n_variables else None
         self._run(
             self._steps,
             self._n,
             self._n_most,
-            struct.pack(f"{len(table)}P", *table),
+            struct.pack(f"{len(table)}P", *[memory.address for memory in table]),
             values,
             None if own is None else ctypes.c_void_p(own.address),
         )
@@ -115,7 +111,7 @@ class LoadedSequence:
         self._kept += constants
         return make_call(
             self._steps,
-            len(self._steps) if self._n.value else 0,
+            self._n.value,
             self._n_most.value,
             self._total,
             arguments,
