@@ -44,12 +44,12 @@ class Accumulators:
         self._registers: dict[Statement, Registers] = {}
         self._totals: dict[Statement, list[Registers]] = {}
         self.sinks: dict[Statement, Statement] = {}  # reduce -> the STORE it is sunk into
-        # Called after a leaf's values: kept values are written then.
         # A grid's: who stores for ids that do the same, and how groups of threads join.
         self.is_first: Callable[[Statement, bool], UOp] = _everyone
         self.groups: Joins | None = None
         # Arrays that other threads read, by the depth their loops stand at.
         self.shared_depths: dict[Statement, int] = {}
+        # Called after a leaf's values: kept values are written then.
         self.after_values: Callable[[Statement, Offsets, dict[UOp, UOp]], None] = _nothing
 
     def merger(self, statement: Statement) -> Merger:
