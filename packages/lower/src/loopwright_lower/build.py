@@ -52,7 +52,6 @@ class Builder:
         self._stores: set[UOp] = set()
         self.has_streamed = False
         self.called: dict[tuple[str, int], None] = {}  # functions in use: name, lanes
-        self._loop_names: dict[str, int] = {}
 
     # Values
 

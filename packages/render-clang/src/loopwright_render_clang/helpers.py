@@ -9,7 +9,6 @@ INLINE = "static inline __attribute__((always_inline))"
 # What Clang calls them; GCC has no generic vector forms.
 _ELEMENTWISE = {"sqrt": "sqrt", "trunc": "trunc", "rint": "rint", "fma": "fma"}
 _ROUNDING = {"trunc": 11, "rint": 4}  # SSE4.1's immediate: toward zero | quiet, current mode
-_ROUNDING_512 = {"trunc": 11, "rint": 4}
 _SUFFIX = {"f32": "ps", "f64": "pd"}
 
 

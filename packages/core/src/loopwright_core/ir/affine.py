@@ -42,10 +42,6 @@ class Affine(NamedTuple):
         return 0
 
     @property
-    def is_const(self) -> bool:
-        return not self.terms
-
-    @property
     def gcd(self) -> int:
         """The greatest common divisor of the coefficients, 0 where there are none."""
         return gcd(*[c for _, c in self.terms])

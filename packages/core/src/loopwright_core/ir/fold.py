@@ -176,7 +176,6 @@ p, q, r = var("x", is_bool), var("y", is_bool), var("r", is_bool)
 f = var("x", is_float)
 c, d = constant("c"), constant("d")
 lowest, highest = c.when(_is_extreme("min")), c.when(_is_extreme("max"))
-any_pair = Pat(None, name="pair")
 
 arithmetic_rules = Rules(
     Rule("fold_unary", Pat(FOLDED_UNARY, Pat(Op.CONST), name="root"), _fold_constants),

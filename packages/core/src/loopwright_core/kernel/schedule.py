@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 from loopwright_core.plugin.tensor_core import TensorCore
 
-Arg = tuple[str | int | tuple[str, ...], ...]
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Opt:
