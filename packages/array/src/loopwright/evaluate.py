@@ -108,7 +108,7 @@ def make_plan(uops: Sequence[UOp], device: str) -> Plan:
             continue
         ready = _in_memory(node, device)
         if ready is None:
-            ready = buffer_node(node.dtype, shape_of(node))  # type: ignore[arg-type]
+            ready = buffer_node(node.dtype, shape_of(node))
             stores.append(UOp(Op.STORE, dt.void, (ready, node)))
         results[node] = ready
     kernels: list[FusedKernel] = []

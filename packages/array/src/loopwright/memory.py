@@ -15,7 +15,7 @@ from loopwright.tracing import add_donated, refuse_absent
 from loopwright_core.errors import DTypeError, LoopwrightError, fail
 from loopwright_core.ir.dtype import DType, from_numpy
 from loopwright_core.ir.ops import Op
-from loopwright_core.ir.uop import Buffer, UOp, toposort
+from loopwright_core.ir.uop import Buffer, Extent, UOp, toposort
 from loopwright_core.plugin.device import Device
 from loopwright_core.plugin.loader import registry
 
@@ -88,7 +88,7 @@ _slots = itertools.count()
 _storages: dict[int, Storage] = {}
 
 
-def buffer_node(dtype: DType, shape: Sequence[int]) -> UOp:
+def buffer_node(dtype: DType, shape: Sequence[Extent]) -> UOp:
     """A BUFFER of its own, with no memory behind it yet."""
     return UOp(Op.BUFFER, dtype, (), Buffer(next(_slots), tuple(shape)))
 

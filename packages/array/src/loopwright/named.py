@@ -100,7 +100,7 @@ def stages(stores: Sequence[UOp]) -> list[Stage]:
         if 0 in shape_of(node):
             done[node] = new
             continue
-        asked = targets.pop(node, None) or [buffer_node(node.dtype, shape_of(node))]  # type: ignore[arg-type]
+        asked = targets.pop(node, None) or [buffer_node(node.dtype, shape_of(node))]
         inputs = tuple([done[i] for i in mark.inputs if i in done])
         made = tuple([UOp(Op.STORE, dt.void, (target, new)) for target in asked])
         result.append(Stage(made, replace(mark, inputs=inputs)))
