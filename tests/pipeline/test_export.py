@@ -16,6 +16,8 @@ from click.testing import CliRunner
 
 import loopwright as lw
 from loopwright.cli.program import program
+from loopwright.jit.export import export_c
+from loopwright_core.errors import ArgumentError
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
 
@@ -158,3 +160,13 @@ def test_what_is_refused(file: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert export(file, "one", tmp_path / "file" / "made").exit_code == 1
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".export")]
+
+
+def test_sizes_that_vary_are_refused() -> None:
+    """A function compiled for every size of an axis has no C of fixed sizes, nor has one without
+    kernels."""
+    n = lw.Variable("n", 1, 9)
+    for f in (lambda x: x, lambda x: x * 2.0):
+        jitted = lw.jit(f, dynamic={"x": {0: n}})
+        with pytest.raises(ArgumentError, match="fixed sizes"):
+            export_c(jitted.captured(np.ones((3, 2), np.float32)), "f")

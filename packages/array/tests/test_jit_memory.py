@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright.jit import variants
 from loopwright.jit.capture import Captured, share_memory
 from loopwright.memory import buffer_node
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
@@ -198,6 +201,30 @@ def test_results_outlive_later_calls() -> None:
             np.testing.assert_array_equal(got, want)
         for other, want in zip(lazy[i], kept[i], strict=True):
             np.testing.assert_array_equal(other.numpy(), want)
+
+
+def test_a_call_in_one_step_holds_its_constants(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when its variant is dropped for newer ones: the last calls are remembered longer."""
+    monkeypatch.setattr(variants, "_MOST", 2)
+    slots = [lw.asarray(np.zeros(3)) for _ in range(9)]  # those of kernels' own buffers are taken
+    held: list[weakref.ref[Any]] = []
+
+    @lw.jit(static="k")
+    def f(x: Any, k: int | None = None) -> Any:
+        table = np.full(1 << 16, 5, np.float32)
+        held.append(weakref.ref(table))
+        return x + lw.asarray(table)[:4]
+
+    x = f32(4)
+    f(x)
+    for k in range(4):
+        f(x, k=k)
+    gc.collect()
+    assert f.n_variants == 2
+    assert held[1]() is None  # a dropped variant's that is not remembered
+    assert held[0]() is not None
+    np.testing.assert_array_equal(f(x), x + 5)
+    assert len(held) == 5 and len(slots) == 9
 
 
 def captured(n: int) -> Captured:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
+import threading
 from typing import Any
 
 import numpy as np
@@ -102,3 +105,29 @@ def test_read_only_input() -> None:
     x = np.arange(4.0)
     x.flags.writeable = False
     np.testing.assert_array_equal((lw.asarray(x, device="cpu") * 2).numpy(), x * 2)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_locks_of_memory_are_free_in_a_forked_child() -> None:
+    """Whoever held an array's lock, or ran a hand-written kernel, in the parent is not there."""
+    x = lw.asarray(np.ones(4, np.float32))
+    own: Any = lw.kernel("void f(float *out) { out[0] = 3; }", [], ((1,), lw.float32))
+    taken, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with memory.storage(x._uop)._lock, memory.storage(own._uop)._call._lock:  # type: ignore[attr-defined]
+            taken.set()
+            done.wait(60)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert taken.wait(60)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        is_right = np.asarray(x + own).tolist() == [4.0] * 4
+        os._exit(0 if is_right else 1)
+    done.set()
+    holder.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

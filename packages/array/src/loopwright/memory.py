@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
 import weakref
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -16,6 +15,7 @@ from loopwright_core.errors import DTypeError, LoopwrightError, fail
 from loopwright_core.ir.dtype import DType, from_numpy
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import Buffer, Extent, UOp, toposort
+from loopwright_core.locks import new_lock
 from loopwright_core.plugin.device import Device
 from loopwright_core.plugin.loader import registry
 
@@ -36,7 +36,7 @@ class Storage:
     ) -> None:
         self.dtype, self.shape, self.device, self.host = dtype, shape, device, host
         self._memory: Any = None
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     @property
     def n_bytes(self) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-import threading
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -20,6 +19,7 @@ from loopwright_core.errors import ArgumentError, ArgumentTypeError, TraceError,
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.uop import const
+from loopwright_core.locks import new_rlock
 from loopwright_core.plugin.device import Device
 from loopwright_core.plugin.loader import registry
 from loopwright_core.program.program import Estimate, Param, Phase, Program
@@ -114,7 +114,7 @@ class _Call:
         self.results: list[_Result] = []
         self._source, self._program, self._device = source, program, device
         self._arrays: Sequence[Array] | None = arrays
-        self._lock = threading.RLock()
+        self._lock = new_rlock()
 
     def run(self) -> None:
         """Launch it, unless that is done."""

@@ -106,13 +106,13 @@ def make_call(
     scratch_bytes: int,
     arguments: Sequence[tuple[Any, tuple[int, ...]]],
     n_outputs: int,
-    constants: Sequence[int],
+    constants: Sequence[runtime.Memory],
     temporaries: Sequence[int],
 ) -> NumpyCall | None:
     """A call of launches over a table of arguments, outputs, constants and temporaries.
 
-    `arguments`: (NumPy dtype, shape) of each. `constants`: addresses. `temporaries`: sizes in
-    bytes; they lie in the launching thread's scratch memory, behind `scratch_bytes`.
+    `arguments`: (NumPy dtype, shape) of each. `constants`: memory, held by the call. `temporaries`:
+    sizes in bytes; they lie in the launching thread's scratch memory, behind `scratch_bytes`.
     """
     at = layout()
     if at is None:
@@ -132,7 +132,7 @@ def make_call(
         id(np.ndarray),
         ctypes.addressof(launches),
         (_Expected * max(len(expected), 1))(*expected),
-        (ctypes.c_void_p * max(len(constants), 1))(*constants),
+        (ctypes.c_void_p * max(len(constants), 1))(*[memory.address for memory in constants]),
         (ctypes.c_longlong * max(len(offsets), 1))(*offsets),
         _C_CONTIGUOUS | _ALIGNED,
         n_launches,
@@ -147,7 +147,7 @@ def make_call(
     function.restype = ctypes.c_int
     run: Callable[[int, tuple[Any, ...], tuple[Any, ...], int | None], int] = function
     where = ctypes.addressof(call)
-    kept = (call, launches, shapes, arguments)
+    kept = (call, launches, shapes, arguments, tuple(constants))
     scratch = runtime.scratch
 
     if not total:

@@ -108,7 +108,6 @@ class LoadedSequence:
         `arguments`: (dtype, shape) of each; others, or of another layout, are not run.
         `constants`: memory. `temporaries`: sizes in bytes.
         """
-        self._kept += constants
         return make_call(
             self._steps,
             self._n.value,
@@ -116,7 +115,7 @@ class LoadedSequence:
             self._total,
             arguments,
             n_outputs,
-            [memory.address for memory in constants],
+            constants,
             temporaries,
         )
 

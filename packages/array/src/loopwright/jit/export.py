@@ -58,7 +58,8 @@ def export_c(captured: Captured, name: str) -> Exported:
             where="export",
             fix="export for a device whose language is C, or write the texts with compile -o",
         )
-    if captured.variables:
+    shapes = [row.shape for row in captured.table] + [o.shape for o in captured.outputs]
+    if not all(isinstance(n, int) for shape in shapes for n in shape):
         fail(ArgumentError, "an export has arrays of fixed sizes", where="export")
     if _RESERVED.fullmatch(name):
         name = f"{name}_f"
