@@ -1,68 +1,42 @@
-"""The names of the array API standard against the namespace."""
+"""The names and parameters of the array API standard against the namespace."""
 
 from __future__ import annotations
 
+import ast
+import inspect
+from collections.abc import Callable
+from typing import Any
+
 import pytest
+from standard_names import (
+    ATTRIBUTES,
+    CONSTANTS,
+    DTYPES,
+    EXTENSIONS,
+    FUNCTIONS,
+    LINALG,
+    METHODS,
+    OPERATORS,
+)
 
 import loopwright as lw
 from loopwright.linalg import _MISSING
 from loopwright_core.errors import LoopwrightError
 
-# The standard's names, 2024.12, chapter by chapter.
-STANDARD = {
-    "constants": "e inf nan newaxis pi",
-    "creation": "arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid "
-    "ones ones_like tril triu zeros zeros_like",
-    "dtype functions": "astype can_cast finfo iinfo isdtype result_type",
-    "dtypes": "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 "
-    "complex128",
-    "elementwise": "abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift "
-    "bitwise_invert bitwise_or bitwise_right_shift bitwise_xor ceil clip conj copysign cos cosh "
-    "divide equal exp expm1 floor floor_divide greater greater_equal hypot imag isfinite isinf "
-    "isnan less less_equal log log1p log2 log10 logaddexp logical_and logical_not logical_or "
-    "logical_xor maximum minimum multiply negative nextafter not_equal positive pow real "
-    "reciprocal remainder round sign signbit sin sinh square sqrt subtract tan tanh trunc",
-    "indexing": "take take_along_axis",
-    "inspection": "__array_namespace_info__ __array_api_version__",
-    "linear algebra": "matmul matrix_transpose tensordot vecdot",
-    "manipulation": "broadcast_arrays broadcast_to concat expand_dims flip moveaxis permute_dims "
-    "repeat reshape roll squeeze stack tile unstack",
-    "searching": "argmax argmin count_nonzero nonzero searchsorted where",
-    "sets": "unique_all unique_counts unique_inverse unique_values",
-    "sorting": "argsort sort",
-    "statistical": "cumulative_prod cumulative_sum max mean min prod std sum var",
-    "utility": "all any diff",
-    "extensions": "fft linalg",
-    "of 2025.12": "broadcast_shapes isin",
-}
-LINALG = (
-    "cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power matrix_rank "
-    "matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot trace vecdot vector_norm"
-)
-ARRAY = (
-    "__abs__ __add__ __and__ __array_namespace__ __bool__ __complex__ __dlpack__ "
-    "__dlpack_device__ __eq__ __float__ __floordiv__ __ge__ __getitem__ __gt__ __iadd__ __iand__ "
-    "__ifloordiv__ __ilshift__ __imatmul__ __imod__ __imul__ __index__ __int__ __invert__ __ior__ "
-    "__ipow__ __irshift__ __isub__ __itruediv__ __ixor__ __le__ __lshift__ __lt__ __matmul__ "
-    "__mod__ __mul__ __ne__ __neg__ __or__ __pos__ __pow__ __radd__ __rand__ __rfloordiv__ "
-    "__rlshift__ __rmatmul__ __rmod__ __rmul__ __ror__ __rpow__ __rrshift__ __rshift__ __rsub__ "
-    "__rtruediv__ __rxor__ __setitem__ __sub__ __truediv__ __xor__ T device dtype mT ndim shape "
-    "size to_device"
-)
+ABSENT = {"complex64", "complex128", "fft"}
 
 
 def test_every_name_of_the_standard_is_here_or_named() -> None:
     """The namespace lacks complex dtypes and Fourier transforms, and nothing else."""
-    names = [name for names in STANDARD.values() for name in names.split()]
-    assert {name for name in names if not hasattr(lw, name)} == {"complex64", "complex128", "fft"}
-    assert {name for name in names if name not in lw.__all__} == {"complex64", "complex128", "fft"}
+    names = [*CONSTANTS, *DTYPES, *FUNCTIONS, *EXTENSIONS]
+    assert {name for name in names if not hasattr(lw, name)} == ABSENT
+    assert {name for name in names if name not in lw.__all__} == ABSENT
 
 
 def test_every_name_of_the_linalg_extension_is_here_or_named() -> None:
     """What linalg lacks is refused as an attribute that is not there, with what to write."""
-    names = set(LINALG.split())
-    assert names == {*lw.linalg.__all__, *_MISSING}
-    assert {name for name in names if not hasattr(lw.linalg, name)} == _MISSING
+    assert set(LINALG) == {*lw.linalg.__all__, *_MISSING}
+    assert {name for name in LINALG if not hasattr(lw.linalg, name)} == _MISSING
     with pytest.raises(LoopwrightError, match=r"no inv.*np.linalg.inv\(x.numpy\(\)\)"):
         _ = lw.linalg.inv
     with pytest.raises(AttributeError, match="no 'nonsense'; it has cross, diagonal"):
@@ -71,4 +45,55 @@ def test_every_name_of_the_linalg_extension_is_here_or_named() -> None:
 
 def test_every_attribute_of_the_standards_array() -> None:
     """An array has all methods and attributes of the standard's array object."""
-    assert [name for name in ARRAY.split() if not hasattr(lw.Array, name)] == []
+    names = [*METHODS, *OPERATORS.split(), *ATTRIBUTES]
+    assert [name for name in names if not hasattr(lw.Array, name)] == []
+
+
+def parameters(text: str) -> list[tuple[str, str, Any]]:
+    """Name, kind and default of the parameters that a signature's text lists."""
+    (function,) = ast.parse(f"def f{text}: ...").body
+    assert isinstance(function, ast.FunctionDef)
+    args = function.args
+    placed = [(a.arg, "positional-only") for a in args.posonlyargs]
+    placed += [(a.arg, "positional or keyword") for a in args.args]
+    missing = [inspect.Parameter.empty] * (len(placed) - len(args.defaults))
+    defaults = [*missing, *(ast.literal_eval(d) for d in args.defaults)]
+    rows = [(*p, d) for p, d in zip(placed, defaults)]
+    if args.vararg:
+        rows.append((args.vararg.arg, "variadic positional", inspect.Parameter.empty))
+    for arg, default in zip(args.kwonlyargs, args.kw_defaults):
+        assert default is not None
+        rows.append((arg.arg, "keyword-only", ast.literal_eval(default)))
+    return rows
+
+
+def differs(function: Callable[..., Any], text: str) -> bool:
+    """Whether a function's parameters are others than the text's; defaults may be more.
+
+    How `self` is named and passed is nobody's business.
+    """
+    ours = [
+        (p.name, p.kind.description, p.default)
+        for p in inspect.signature(function).parameters.values()
+    ]
+    theirs = parameters(text)
+    if theirs and theirs[0][0] == "self":
+        ours, theirs = ours[1:], theirs[1:]
+    if len(ours) != len(theirs):
+        return True
+    return any(
+        a[:2] != b[:2] or (b[2] is not inspect.Parameter.empty and a[2] != b[2])
+        for a, b in zip(ours, theirs)
+    )
+
+
+def test_parameters_of_every_function() -> None:
+    """Names, order, what is positional or by keyword only, and defaults are the standard's."""
+    assert [n for n, text in FUNCTIONS.items() if differs(getattr(lw, n), text)] == []
+    here = {name: text for name, text in LINALG.items() if name not in _MISSING}
+    assert [n for n, text in here.items() if differs(getattr(lw.linalg, n), text)] == []
+
+
+def test_parameters_of_the_arrays_methods() -> None:
+    """The same for what consumers of arrays call."""
+    assert [n for n, text in METHODS.items() if differs(getattr(lw.Array, n), text)] == []
