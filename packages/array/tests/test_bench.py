@@ -105,3 +105,18 @@ def test_peers_are_modules() -> None:
     """Each peer of the table has its module."""
     folder = Path(table.__file__).parent / "peers"
     assert {*PEERS, LIMIT} == {p.stem for p in folder.glob("*.py")} - {"__init__", "worker"}
+
+
+def test_cold() -> None:
+    """`bench --cold` starts a process for each time; compilation is part of ours."""
+    run = CliRunner()
+    options = ["--peers", "numpy,loopwright", "--rounds", "2", "--json", "--cold"]
+    done = run.invoke(program, ["bench", "small_add", *options])
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert document["cold"] is True
+    for name in (SMALL.name, "(import)"):
+        cells = document["rows"][name]["cells"]
+        assert [len(cells[peer]["times_s"]) for peer in ("numpy", "loopwright")] == [2, 2]
+    done = run.invoke(program, ["bench", "small_add", *options[:4], "--cold"])
+    assert f"| {SMALL.name} |" in done.stdout and "nan" not in done.stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -20,11 +21,12 @@ from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp, const
 from loopwright_core.plugin.device import Device
 from loopwright_core.program.program import Program
-from loopwright_render_clang import cpu, runtime
+from loopwright_render_clang import cpu, launcher, runtime
 from loopwright_render_clang.compile import compile_program
 from loopwright_render_clang.device import CpuDevice
 from loopwright_render_clang.plugin import REQUIRES_API, loopwright_devices
 from loopwright_render_clang.runtime import Bound, Loaded
+from loopwright_render_clang.shared_object import open_library
 
 
 def load(program: Program) -> Loaded:
@@ -233,7 +235,7 @@ def test_load_without_a_usable_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object, **kwargs: object) -> None:
         raise OSError("read-only")
 
-    monkeypatch.setattr(runtime.tempfile, "TemporaryDirectory", refuse)
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", refuse)
     for _ in range(3):
         out = fresh(2, 3)
         Loaded(binary, program).bind([runtime.from_host(out)])()
@@ -243,7 +245,7 @@ def test_load_without_a_usable_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_damaged_binary() -> None:
     """Bytes that are no library are refused with a DeviceError."""
     with pytest.raises(DeviceError, match="could not be loaded"):
-        runtime.open_library(b"nonsense")
+        open_library(b"nonsense")
 
 
 def test_gil_is_released() -> None:
@@ -318,5 +320,5 @@ def test_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_pool_source_has_no_warnings(tmp_path: Path) -> None:
     """The pool compiles cleanly and its entry is found."""
-    assert ctypes.cast(runtime.pool().loopwright_pool_run, ctypes.c_void_p).value
-    assert runtime.pool().loopwright_pool_workers() >= 0
+    assert ctypes.cast(launcher.library().loopwright_pool_run, ctypes.c_void_p).value
+    assert launcher.library().loopwright_pool_workers() >= 0

@@ -25,6 +25,17 @@ class Launch:
     variables: tuple[int, ...] = ()
 
 
+def begin_sequences(device: Device) -> None:
+    """Say that sequences are to come, before their kernels are made.
+
+    A device may offer `begin_sequences()`, to prepare what they need in the meantime. It returns
+    at once and raises nothing.
+    """
+    begin = getattr(device, "begin_sequences", None)
+    if begin is not None:
+        begin()
+
+
 def load_sequence(device: Device, launches: Sequence[Launch]) -> Run:
     """The launches as one function of a table of memory and the variables.
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -64,6 +66,14 @@ def compile_program(source: str, program: Program) -> bytes:
     return compile_c(source + entries(program), program.name, compilers.find())
 
 
+def command_line(compiler: Compiler, extra: Sequence[str] = ()) -> list[str]:
+    """The command that makes kernel.so of kernel.c in the current folder.
+
+    The names are relative: whatever TMPDIR holds, the compiler never sees it.
+    """
+    return [*compiler.argv, *compiler.flags, *extra, "-o", "kernel.so", "kernel.c", "-lm"]
+
+
 def compile_c(text: str, name: str, compiler: Compiler, extra: tuple[str, ...] = ()) -> bytes:
     """The shared object of any C text. Raises CompileError.
 
@@ -71,11 +81,9 @@ def compile_c(text: str, name: str, compiler: Compiler, extra: tuple[str, ...] =
     """
     limit_s = timeout_s()
     for less in ((), *_AFTER_A_CRASH):
-        # Relative names in a private folder: whatever TMPDIR holds, the compiler never sees it.
-        flags = (*compiler.flags, *extra, *less)
-        command = [*compiler.argv, *flags, "-o", "kernel.so", "kernel.c", "-lm"]
+        command = command_line(compiler, (*extra, *less))
         try:
-            binary, message = _run(command, text, limit_s)
+            binary, message = Running(command, text).finish(limit_s)
         except subprocess.TimeoutExpired:
             binary, message = (
                 b"",
@@ -93,38 +101,58 @@ def compile_c(text: str, name: str, compiler: Compiler, extra: tuple[str, ...] =
     _refuse(command, message, text, name)
 
 
-def _run(command: list[str], text: str, limit_s: int) -> tuple[bytes, str]:
-    """(the shared object, "") or (nothing, the compiler's message)."""
-    with tempfile.TemporaryDirectory(prefix="loopwright-", ignore_cleanup_errors=True) as made:
-        folder = Path(made)
-        (folder / "kernel.c").write_text(text, encoding="utf-8", newline="\n")
-        running = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            cwd=folder,
-            env=compilers.environment(),
-            start_new_session=True,  # a driver's own children end with it
-        )
+class Running:
+    """A compiler at work in a private folder: `finish` waits for it, `end` ends it."""
+
+    def __init__(self, command: Sequence[str], text: str) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="loopwright-"))
         try:
-            _, told = running.communicate(timeout=limit_s)
+            (self._folder / "kernel.c").write_text(text, encoding="utf-8", newline="\n")
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                cwd=self._folder,
+                env=compilers.environment(),
+                start_new_session=True,  # a driver's own children end with it
+            )
         except BaseException:
-            _end(running)
+            self._remove()
             raise
-        if running.returncode == 0:
-            return (folder / "kernel.so").read_bytes(), ""
+
+    def finish(self, limit_s: int) -> tuple[bytes, str]:
+        """(the shared object, "") or (nothing, the compiler's message). Raises TimeoutExpired."""
+        try:
+            _, told = self._process.communicate(timeout=limit_s)
+            if self._process.returncode == 0:
+                return (self._folder / "kernel.so").read_bytes(), ""
+        except BaseException:
+            self._kill()
+            raise
+        finally:
+            self._remove()
         message = told.decode(errors="replace").strip()
-        return b"", message or f"exit status {running.returncode}"
+        return b"", message or f"exit status {self._process.returncode}"
 
+    def end(self) -> None:
+        """End the compiler and all that it has started."""
+        self._kill()
+        self._remove()
 
-def _end(running: subprocess.Popen[bytes]) -> None:
-    """End a compiler and all that it has started."""
-    if hasattr(os, "killpg"):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(running.pid, signal.SIGKILL)
-    running.kill()
-    running.communicate()
+    def leave(self) -> None:
+        """In a forked child: the process and its folder are the parent's."""
+        self._process.returncode = 0
+
+    def _remove(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _kill(self) -> None:
+        if hasattr(os, "killpg"):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+        self._process.communicate()
 
 
 def timeout_s() -> int:

@@ -13,7 +13,7 @@ from loopwright_core.plugin.device import State
 from loopwright_core.plugin.target import Target
 from loopwright_core.program.program import Program
 from loopwright_core.sequence import Launch
-from loopwright_render_clang import compilers, cpu, runtime
+from loopwright_render_clang import compilers, cpu, launcher, runtime
 from loopwright_render_clang.compile import ENTRY_FORMAT, compile_program
 from loopwright_render_clang.render import render
 from loopwright_render_clang.runtime import Loaded, Memory
@@ -85,6 +85,11 @@ class CpuDevice:
         queue: Any = None,
     ) -> None:
         loaded.bind(buffers, variables)()
+
+    def begin_sequences(self) -> None:
+        """Let the compiler begin with what `load_sequence` will need."""
+        if not self._unready():
+            launcher.begin()
 
     def load_sequence(self, launches: Sequence[Launch]) -> LoadedSequence:
         """The launches as one call of C."""

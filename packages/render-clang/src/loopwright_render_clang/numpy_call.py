@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from loopwright_render_clang import runtime
+from loopwright_render_clang import launcher, runtime
 
 # (arguments, outputs) -> whether the arguments were as expected and the kernels have run.
 NumpyCall: TypeAlias = Callable[[tuple[Any, ...], tuple[Any, ...]], int]
@@ -82,7 +82,7 @@ def layout() -> Layout | None:
 
 def _holds(at: Layout) -> bool:
     """Whether arrays of several kinds look through it as they do through NumPy."""
-    look: Any = runtime.pool().loopwright_look
+    look: Any = launcher.library().loopwright_look
     look.argtypes = (ctypes.POINTER(Layout), ctypes.py_object, ctypes.POINTER(ctypes.c_longlong))
     look.restype = None
     base = np.zeros((3, 4, 5), np.float32)
@@ -142,7 +142,7 @@ def make_call(
         len(constants),
         len(offsets),
     )
-    function: Any = runtime.pool()["loopwright_call"]  # a function object of its own
+    function: Any = launcher.library()["loopwright_call"]  # a function object of its own
     function.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.py_object, ctypes.c_void_p)
     function.restype = ctypes.c_int
     run: Callable[[int, tuple[Any, ...], tuple[Any, ...], int | None], int] = function

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import hashlib
-import itertools
-import os
-import tempfile
 import threading
 from collections.abc import Sequence
-from importlib import resources
 from typing import Any
 
 import numpy as np
 
-from loopwright_core.cache import Cache
 from loopwright_core.errors import ArgumentError, DeviceError, fail
-from loopwright_core.locks import new_lock
 from loopwright_core.program.clayout import param_bytes, scratch_bytes
 from loopwright_core.program.program import Program
-from loopwright_render_clang import compilers, reuse
-from loopwright_render_clang.compile import compile_c, entry_names
+from loopwright_render_clang import launcher, reuse
+from loopwright_render_clang.compile import entry_names
+from loopwright_render_clang.shared_object import open_library
 
 ALIGNMENT = 64
-_numbers = itertools.count()
 _NO_VARIABLES = (ctypes.c_longlong * 1)()
 
 
@@ -175,7 +167,7 @@ class Bound:
         self._variables = (
             (ctypes.c_longlong * len(variables))(*variables) if variables else _NO_VARIABLES
         )
-        self._run: Any = pool().loopwright_pool_run if loaded._needs_pool else None
+        self._run: Any = launcher.library().loopwright_pool_run if loaded._needs_pool else None
 
     def __call__(self) -> None:
         loaded, pointers, variables = self._loaded, self._pointers, self._variables
@@ -191,60 +183,3 @@ class Bound:
             else:
                 stride = ctypes.c_longlong(loaded.stride)
                 self._run(pointer, pointers, variables, threads, address, stride)
-
-
-def open_library(binary: bytes) -> ctypes.CDLL:
-    """The shared object with these bytes, opened from a file that is gone afterwards."""
-    # A file name the loader has seen gives the library it had then, so names never repeat.
-    problems = []
-    with contextlib.ExitStack() as stack:
-        try:
-            folder = stack.enter_context(
-                tempfile.TemporaryDirectory(prefix="loopwright-", ignore_cleanup_errors=True)
-            )
-            path = os.path.join(os.path.abspath(folder), f"k{next(_numbers)}.so")
-            with open(path, "wb") as file:
-                file.write(binary)
-            return ctypes.CDLL(path)
-        except OSError as error:
-            problems.append(str(error))
-    # A temporary folder that is full, read-only or forbids execution: a file in memory does it.
-    if hasattr(os, "memfd_create"):
-        try:
-            fd = os.memfd_create("loopwright", os.MFD_CLOEXEC)
-            os.write(fd, binary)
-            return ctypes.CDLL(f"/proc/self/fd/{fd}")  # stays open, or its name would repeat
-        except OSError as error:
-            problems.append(str(error))
-    fail(
-        DeviceError,
-        f"a compiled kernel could not be loaded: {'; '.join(problems)}",
-        fix="set TMPDIR to a folder that can be written and executed from",
-    )
-
-
-_pool: ctypes.CDLL | None = None
-_pool_lock = new_lock()
-
-
-def pool() -> Any:
-    """The pool's library, compiled once per machine."""
-    global _pool
-    if _pool is None:
-        with _pool_lock:
-            if _pool is None:
-                _pool = open_library(_pool_binary())
-    return _pool
-
-
-def _pool_binary() -> bytes:
-    files = resources.files("loopwright_render_clang")
-    source = "\n".join(files.joinpath(name).read_text("utf-8") for name in ("pool.c", "call.c"))
-    compiler, cache = compilers.find(), Cache()
-    digest = hashlib.sha256(source.encode()).hexdigest()
-    key = "\0".join(("loopwright pool", digest, compiler.key))
-    binary = cache.get("binary", key)
-    if binary is None:
-        binary = compile_c(source, "pool", compiler, ("-pthread",))
-        cache.put("binary", key, binary)
-    return binary

@@ -9,7 +9,7 @@ from typing import Any
 
 from loopwright_core.errors import ArgumentError, fail
 from loopwright_core.sequence import Launch
-from loopwright_render_clang import runtime
+from loopwright_render_clang import launcher, runtime
 from loopwright_render_clang.numpy_call import NumpyCall, make_call
 
 
@@ -73,7 +73,7 @@ class LoadedSequence:
         self._steps = (_Launch * max(len(steps), 1))(*steps)
         self._n_most = ctypes.c_int(n_most)
         self._n = ctypes.c_int(len(steps))
-        self._run: Any = runtime.pool().loopwright_sequence_run
+        self._run: Any = launcher.library().loopwright_sequence_run
         self._run.restype = None
 
     def __call__(self, table: Sequence[Any], variables: Sequence[int] = ()) -> None:

@@ -24,7 +24,8 @@ WORKER = Path(__file__).parent / "peers" / "worker.py"
 OURS, LIMIT = "loopwright", "limit"
 PEERS = (OURS, "numpy", "torch", "jax", "numba", "numexpr", "onnxruntime")
 # Set in some environments for processors on which old libraries fail; they slow a current one.
-_CRIPPLING = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+# Without bytecode kept, every import compiles again.
+_CRIPPLING = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "PYTHONDONTWRITEBYTECODE")
 _THREADS = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -54,6 +55,7 @@ class Cell:
 
 
 Row = dict[str, Cell]
+Versions = dict[str, str]
 TellPeer = Callable[[str, str], None]
 TellRow = Callable[[Workload, Row], None]
 
@@ -62,6 +64,7 @@ class Worker:
     """One peer in a process of its own, on as many processors as it may have threads."""
 
     def __init__(self, peer: str, python: str, threads: int, cache: str) -> None:
+        self.peer = peer
         env = {k: v for k, v in os.environ.items() if k not in _CRIPPLING}
         env |= dict.fromkeys(_THREADS, str(threads))
         env["LOOPWRIGHT_CACHE_DIR"] = cache
@@ -82,6 +85,7 @@ class Worker:
         self.hello = self.answer()
         self.error = str(self.hello.get("error", ""))
         self.version = str(self.hello.get("version", ""))
+        self.import_s = float(self.hello.get("import_s", math.nan))
         self.workloads = frozenset(self.hello.get("workloads", ()))
 
     def ask(self, **command: Any) -> dict[str, Any]:
@@ -126,9 +130,7 @@ class Plan:
         return dict(self.pythons).get(peer, sys.executable)
 
 
-def measure(
-    plan: Plan, tell_peer: TellPeer, tell_row: TellRow
-) -> tuple[dict[str, str], dict[str, Row]]:
+def measure(plan: Plan, tell_peer: TellPeer, tell_row: TellRow) -> tuple[Versions, dict[str, Row]]:
     """Every workload by every peer in turns: the versions, and a row of cells for each workload.
 
     `tell_peer` hears of each peer's version, or why it is not there; `tell_row` of each row.
@@ -136,7 +138,7 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="loopwright-bench-") as folder:
         workers: dict[str, Worker] = {}
         try:
-            versions: dict[str, str] = {}
+            versions: Versions = {}
             for peer in (*plan.peers, LIMIT):
                 worker = Worker(peer, plan.python(peer), plan.threads, f"{folder}/cache")
                 versions[peer] = worker.version or f"not measured: {worker.error}"
@@ -157,18 +159,24 @@ def measure(
                 worker.close()
 
 
+def first_result(workload: Workload, worker: Worker, folder: Path, expected: Any) -> Cell:
+    """A worker's first result of a workload: when it came, and whether it is right."""
+    path = folder / "result.npy"
+    answer = worker.ask(prepare=workload.name, result=str(path))
+    cell = Cell(first_s=answer.get("first_s", math.nan))
+    cell.error = str(answer.get("error", ""))
+    if not cell.error and worker.peer != LIMIT:
+        cell.error = disagreement(workload, np.load(path), expected)
+    return cell
+
+
 def _row(workload: Workload, workers: dict[str, Worker], plan: Plan, folder: Path) -> Row:
     row: Row = {}
     expected = workload.expected()
     for peer, worker in workers.items():
         if workload.name not in worker.workloads:
             continue
-        path = folder / "result.npy"
-        answer = worker.ask(prepare=workload.name, result=str(path))
-        cell = row[peer] = Cell(first_s=answer.get("first_s", math.nan))
-        cell.error = str(answer.get("error", ""))
-        if not cell.error and peer != LIMIT:
-            cell.error = disagreement(workload, np.load(path), expected)
+        row[peer] = first_result(workload, worker, folder, expected)
     ready = {peer: worker for peer, worker in workers.items() if peer in row}
     for _ in range(plan.rounds):
         for peer, worker in ready.items():

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Sequence
 
-from loopwright.bench import table
+from loopwright.bench import cold, table
 from loopwright.bench.measure import LIMIT, OURS, PEERS, Plan, Row, measure
 from loopwright.bench.workloads import WORKLOADS, Workload
 from loopwright.cli.output import Output
@@ -19,6 +19,7 @@ def bench(
     pythons: Sequence[str],
     threads: int,
     rounds: int,
+    is_cold: bool,
     out: Output,
 ) -> bool:
     """Measure and print; whether every result of ours was right."""
@@ -30,13 +31,16 @@ def bench(
 
     def tell_row(workload: Workload, row: Row) -> None:
         if not out.as_json:
-            print(table.line(workload, row), file=sys.stderr)
+            told = cold.line(workload.name, row) if is_cold else table.line(workload, row)
+            print(told, file=sys.stderr)
 
-    versions, rows = measure(plan, tell_peer, tell_row)
-    out.text(table.markdown(plan, versions, rows))
+    measured = cold.measure_cold if is_cold else measure
+    versions, rows = measured(plan, tell_peer, tell_row)
+    out.text((cold if is_cold else table).markdown(plan, versions, rows))
     out.document(
         {
             "threads": threads,
+            "cold": is_cold,
             "versions": versions,
             "rows": {name: _document(row) for name, row in rows.items()},
         }

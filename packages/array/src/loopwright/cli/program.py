@@ -259,6 +259,12 @@ def tune(
 @click.option(
     "--rounds", type=click.IntRange(1), default=7, show_default=True, help="Of all peers."
 )
+@click.option(
+    "--cold",
+    "is_cold",
+    is_flag=True,
+    help="Time to the first result, with an empty cache and a new process each time.",
+)
 @json_option
 def bench(
     names: tuple[str, ...],
@@ -266,6 +272,7 @@ def bench(
     pythons: tuple[str, ...],
     threads: int,
     rounds: int,
+    is_cold: bool,
     as_json: bool,
 ) -> None:
     """The benchmark table on this machine, against the peers that are installed.
@@ -275,7 +282,7 @@ def bench(
     """
     from loopwright.cli.bench import bench as run_bench
 
-    _exit(run_bench(names, peers, pythons, threads, rounds, Output(as_json)))
+    _exit(run_bench(names, peers, pythons, threads, rounds, is_cold, Output(as_json)))
 
 
 @program.group()

@@ -28,6 +28,8 @@ from loopwright.options import current, note_kernel
 from loopwright.tracing import is_tracing, trace_device
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, TraceError, fail
 from loopwright_core.kernel.options import Options
+from loopwright_core.plugin.loader import registry
+from loopwright_core.sequence import begin_sequences
 
 _N_RECENT = 4
 
@@ -198,6 +200,7 @@ class Jitted:
             if parameter is not None:
                 static = (*static, parameter)
                 self._watch(owner)
+            begin_sequences(registry().device(call.device))
             traced = trace(
                 self._f,
                 self._name,
