@@ -120,7 +120,8 @@ class GuardedMemory:
     """One array per buffer, aligned to 64 bytes, with bytes on both sides that nobody may write.
 
     It is filled with whole numbers: those of its slot in `ranges`, else from -9 to 9. With
-    `is_real`, floats are normally distributed instead.
+    `is_real`, floats are normally distributed instead. `blocks`: each slot with all its bytes and
+    where among them the array begins.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class GuardedMemory:
     ) -> None:
         rng = np.random.default_rng(seed)
         self.arrays: dict[int, np.ndarray] = {}
-        self._whole: list[tuple[int, np.ndarray, int]] = []
+        self.blocks: list[tuple[int, np.ndarray, int]] = []
         for b in kernel.buffers:
             shape = [variables[n.name] if isinstance(n, Variable) else n for n in b.arg.shape]
             low, high = ranges.get(b.arg.slot, (-9, 9))
@@ -146,12 +147,12 @@ class GuardedMemory:
             place = raw[start : start + values.nbytes].view(b.dtype.numpy).reshape(shape)
             place[...] = values
             self.arrays[b.arg.slot] = place
-            self._whole.append((b.arg.slot, raw, start))
+            self.blocks.append((b.arg.slot, raw, start))
 
     def broken_guards(self) -> list[int]:
         """The slots of buffers beside which something was written."""
         found = []
-        for slot, raw, start in self._whole:
+        for slot, raw, start in self.blocks:
             end = start + self.arrays[slot].nbytes
             if (raw[:start] != _GUARD).any() or (raw[end:] != _GUARD).any():
                 found.append(slot)

@@ -1,6 +1,6 @@
 // To renew: LOOPWRIGHT_RENEW=1 uv run pytest tests/golden
 // x86-64-v3: VECTOR j 8
-// cc -O2 -march=native -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv
+// cc -O2 -march=x86-64-v3 -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv
 typedef int i32x8 __attribute__((vector_size(32)));
 typedef float f32x8 __attribute__((vector_size(32)));
 typedef float f32x8_u __attribute__((vector_size(32), aligned(1), may_alias));

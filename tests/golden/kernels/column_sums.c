@@ -1,6 +1,6 @@
 // To renew: LOOPWRIGHT_RENEW=1 uv run pytest tests/golden
 // armv8: VECTOR j* 4
-// cc -O2 -march=native -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv
+// cc -O2 -march=armv8-a -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv
 typedef float f32x4 __attribute__((vector_size(16)));
 typedef float f32x4_u __attribute__((vector_size(16), aligned(1), may_alias));
 typedef int i32x4 __attribute__((vector_size(16)));

@@ -1,6 +1,6 @@
 // To renew: LOOPWRIGHT_RENEW=1 uv run pytest tests/golden
 // x86-64-v3: TILE j 32 · UPCAST i 3 · VECTOR j 8 · UPCAST j/8 2 · ORDER j/32 i/3 j/16 k · STAGE B @j/32 layout j/16,k,j/8,j · PREFETCH C
-// cc -O2 -march=native -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv
+// cc -O2 -march=x86-64-v3 -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv
 typedef float f32x8_u __attribute__((vector_size(32), aligned(1), may_alias));
 typedef float f32x8 __attribute__((vector_size(32)));
 

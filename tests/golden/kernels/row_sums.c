@@ -1,6 +1,6 @@
 // To renew: LOOPWRIGHT_RENEW=1 uv run pytest tests/golden
 // x86-64-v4: VECTOR k 16 · UPCAST k/16 2
-// cc -O2 -march=native -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv
+// cc -O2 -march=x86-64-v4 -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv
 typedef float f32x16 __attribute__((vector_size(64)));
 typedef float f32x16_u __attribute__((vector_size(64), aligned(1), may_alias));
 typedef int i32x16 __attribute__((vector_size(64)));

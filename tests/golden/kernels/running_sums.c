@@ -1,6 +1,6 @@
 // To renew: LOOPWRIGHT_RENEW=1 uv run pytest tests/golden
 // armv8: UPCAST j 2
-// cc -O2 -march=native -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv
+// cc -O2 -march=armv8-a -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv
 void e_3_7(const float *restrict A, float *restrict B) {
     for (int i = 0; i < 3; i++) {
         float run = -0.0f;

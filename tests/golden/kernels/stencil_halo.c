@@ -1,6 +1,6 @@
 // To renew: LOOPWRIGHT_RENEW=1 uv run pytest tests/golden
 // x86-64-v3: TILE i 4 · ORDER i/4 j i/1 · STAGE A @i/4 halo · UNROLL l 3
-// cc -O2 -march=native -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv
+// cc -O2 -march=x86-64-v3 -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv
 void r_9_11_3_3(const float *restrict A, const float *restrict B, float *restrict C) {
     _Alignas(64) float halo[78];
     for (int i_4 = 0; i_4 < 3; i_4++) {

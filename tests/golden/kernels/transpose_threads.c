@@ -1,6 +1,6 @@
 // To renew: LOOPWRIGHT_RENEW=1 uv run pytest tests/golden
 // x86-64-v4: UPCAST i 2 · THREAD i/2 4
-// cc -O2 -march=native -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv
+// cc -O2 -march=x86-64-v4 -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv
 void e_19_13(const float *restrict A, const float *restrict B, float *restrict C, int thread) {
     const int o0 = thread * -3;
     const int o1 = o0 + 9;

@@ -39,11 +39,6 @@ _COMMON = (
 _PROBE_TIMEOUT_S = 10.0
 
 
-def native() -> str:
-    """The flag for code of this processor. On Arm, compilers know the processor, not the march."""
-    return "-mcpu=native" if cpu.architecture() == "aarch64" else "-march=native"
-
-
 @dataclass(frozen=True, slots=True)
 class Compiler:
     """A compiler that answered: how to call it, what it is, what native code means to it."""
@@ -61,9 +56,9 @@ class Compiler:
         if self.kind != "gcc":
             # More brings nothing to text that is explicit about its vectors. Zig adds checks.
             extra = ("-fno-sanitize=all",) if self.kind == "zig" else ()
-            return ("-O1", native(), *_COMMON, *extra)
+            return ("-O1", cpu.machine_flag("cpu"), *_COMMON, *extra)
         wide = ("-mprefer-vector-width=512",) if self.has_avx512 else ()
-        return ("-O2", native(), *wide, *_COMMON, *self._without_purity())
+        return ("-O2", cpu.machine_flag("cpu"), *wide, *_COMMON, *self._without_purity())
 
     def _without_purity(self) -> tuple[str, ...]:
         """GCC 12 takes some vectorized loops over restrict pointers for functions that store
@@ -191,7 +186,7 @@ def _cpu_text() -> str:
 
 
 def _ask(argv: tuple[str, ...]) -> tuple[str, str]:
-    command = [*argv, "-x", "c", native(), "-dM", "-E", "-"]
+    command = [*argv, "-x", "c", cpu.machine_flag("cpu"), "-dM", "-E", "-"]
     try:
         with tempfile.TemporaryDirectory(prefix="loopwright-") as folder:
             done = subprocess.run(

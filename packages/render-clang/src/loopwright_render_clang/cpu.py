@@ -41,6 +41,17 @@ VARIANTS: dict[str, tuple[str, frozenset[str]]] = {
 _VARIANT_THREADS = 4
 
 
+def machine_flag(name: str) -> str:
+    """The compilers' flag for the processor of a target: of this machine, or a named one.
+
+    On Arm, compilers know this machine's processor, not its architecture.
+    """
+    _, _, variant = name.partition(":")
+    if variant:
+        return f"-march={'armv8-a' if variant == 'armv8' else variant}"
+    return "-mcpu=native" if architecture() == "aarch64" else "-march=native"
+
+
 def target(
     name: str,
     arch: str,

@@ -9,14 +9,13 @@ from loopwright_core.ir.uop import UOp
 from loopwright_core.plugin.target import Target
 from loopwright_core.program.cexpr import ADD, BINARY, PRIMARY, UNARY, Expr, call, cast
 from loopwright_core.program.program import Function, Phase, Program
+from loopwright_render_clang.cpu import machine_flag
 from loopwright_render_clang.helpers import INLINE
 from loopwright_render_clang.masks import MaskPrinter, mask_widths
 from loopwright_render_clang.tiles import Tiles
 from loopwright_render_clang.types import C_TYPES, code
 
-FLAGS_COMMENT = (
-    "// cc -O2 -march=native -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv"
-)
+_FLAGS = "-fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv"
 _MATH = {Op.SQRT: "sqrt", Op.TRUNC: "trunc", Op.RINT: "rint", Op.FMA: "fma"}
 _ZEROS = ("0.0", "0.0f")
 
@@ -38,7 +37,8 @@ class ClangPrinter(MaskPrinter):
     def prelude(self) -> list[str]:
         types, helpers = self.vectors.lines(), self.helpers.texts()
         tiles = list(self.tile_macros.values())
-        return [FLAGS_COMMENT, *types, *([""] if types else []), *tiles, *helpers]
+        flags = f"// cc -O2 {machine_flag(self.target.name)} {_FLAGS}"
+        return [flags, *types, *([""] if types else []), *tiles, *helpers]
 
     def parameters(self, phase: Phase) -> list[str]:
         found = []
