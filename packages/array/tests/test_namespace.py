@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,3 +99,12 @@ def test_parameters_of_every_function() -> None:
 def test_parameters_of_the_arrays_methods() -> None:
     """The same for what consumers of arrays call."""
     assert [n for n, text in METHODS.items() if differs(getattr(lw.Array, n), text)] == []
+
+
+def test_every_function_has_a_test_of_its_text() -> None:
+    """Each name of the standard that is here appears in the tests that follow its text."""
+    folder = Path(__file__).parent / "standard"
+    text = "\n".join(p.read_text("utf-8") for p in sorted(folder.glob("*.py")))
+    words = set(re.findall(r"\w+", text))
+    here = [*FUNCTIONS, *(name for name in LINALG if name not in _MISSING), *METHODS, *ATTRIBUTES]
+    assert [name for name in here if name not in words] == []

@@ -16,9 +16,11 @@ from loopwright.operators import Operators
 from loopwright_core.errors import (
     ArgumentError,
     ArgumentTypeError,
+    ConstantRangeError,
     DeviceError,
     DTypeError,
     ShapeError,
+    SharingError,
     fail,
 )
 from loopwright_core.ir.dtype import DType
@@ -171,10 +173,22 @@ class Array(Methods, Operators):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            fail(
+                SharingError,
+                f"memory of the DLPack device {tuple(dl_device)} was asked for, this is the CPU's",
+                where="__dlpack__",
+                fix="leave dl_device out, or hand the CPU's memory on",
+            )
         out = self.numpy()
         if max_version is None or max_version < (1, 0):  # cannot say "read-only": hand over a copy
             if copy is False:
-                raise BufferError("a read-only array needs DLPack 1.0 or a copy")
+                fail(
+                    SharingError,
+                    "DLPack before 1.0 cannot say that memory is read-only, as this array's is",
+                    where="__dlpack__",
+                    fix="ask for max_version=(1, 0), or leave out copy=False",
+                )
             return out.copy().__dlpack__(stream=stream)
         return out.__dlpack__(
             stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
@@ -203,7 +217,13 @@ class Array(Methods, Operators):
         return self.item()
 
     def __int__(self) -> int:
-        return int(self._number())
+        number = self._number()
+        try:
+            return int(number)
+        except OverflowError:
+            fail(ConstantRangeError, f"{number} is no integer", where="int")
+        except ValueError:
+            fail(ArgumentError, f"{number} is no integer", where="int")
 
     def __float__(self) -> float:
         return float(self._number())
@@ -397,8 +417,6 @@ def host_values(value: Any, where: str) -> np.ndarray[Any, Any]:
         fail(ArgumentError, f"{type(value).__name__} is no array: {error}", where=where)
     if values.dtype.kind == "O":
         if all(isinstance(v, (bool, int, float)) for v in values.flat):
-            from loopwright_core.errors import ConstantRangeError
-
             fail(
                 ConstantRangeError,
                 "an integer in the list fits no 64-bit integer",

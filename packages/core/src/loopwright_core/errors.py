@@ -50,6 +50,10 @@ class ConstantRangeError(LoopwrightError, OverflowError):
     """A Python number the array's dtype cannot hold."""
 
 
+class SharingError(LoopwrightError, BufferError):
+    """Memory that cannot be handed over as it was asked for."""
+
+
 class TraceError(LoopwrightError, RuntimeError):
     """The values of a traced array, asked for where there are none."""
 

@@ -12,6 +12,7 @@ from loopwright.api.indexing import (
     Basic,
     as_index,
     basic_key,
+    check_mask,
     checked_index,
     is_array,
     is_bool,
@@ -92,12 +93,7 @@ def _put_advanced(x: Array, key: tuple[Any, ...], parts: list[Any], new: Array) 
     if len(masks) == 1 and plain and is_bool(masks[0]) and is_array(parts[0]):
         mask = as_index(masks[0])
         rest = x.shape[mask.ndim :]
-        if mask.shape != x.shape[: mask.ndim]:
-            fail(
-                OutOfBoundsError,
-                f"a mask of shape {mask.shape} for an array of shape {x.shape}",
-                fix="its sizes must be those of the array's first axes",
-            )
+        check_mask(mask, x, x.shape[: mask.ndim])
         sizes = new.shape
         if len(sizes) == len(rest) + 1 and sizes[0] == 1:
             sizes = sizes[1:]

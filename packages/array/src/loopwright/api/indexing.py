@@ -176,7 +176,7 @@ def get(x: Array, key: Any) -> Array:
 
 def _advanced(x: Array, parts: list[Any], adjacent: bool) -> Array:
     """Integer arrays pick by one flat gather; bool arrays by their positions, from the host."""
-    parts = _expand_masks(parts)
+    x, parts = _expand_masks(x, parts)
     basic_parts = [slice(None) if is_array(p) else p for p in parts]
     kept = get(x, tuple(basic_parts))
     # the axes of `kept` where the arrays stand; ints between arrays count as arrays in NumPy
@@ -207,22 +207,39 @@ def _are_adjacent(key: Any) -> bool:
     return all(marks[first : last + 1])
 
 
-def _expand_masks(parts: list[Any]) -> list[Any]:
-    """Bool arrays replaced by the positions where they hold; evaluated on the host."""
+def _expand_masks(x: Array, parts: list[Any]) -> tuple[Array, list[Any]]:
+    """Bool arrays replaced by the positions where they hold; evaluated on the host.
+
+    One without axes picks all or nothing of a new axis, which the array gets for it.
+    """
     out: list[Any] = []
+    node, axis = x._uop, 0
     for part in parts:
         if not is_bool(part):
             out.append(part)
+            axis += part is not None
             continue
         mask = as_index(part)
+        sizes = graph.shape(node)
         if mask.ndim == 0:
-            fail(
-                OutOfBoundsError,
-                "a 0-d bool is no index here",
-                fix="use lw.where, or expand it to the array's shape",
-            )
+            node = graph.reshape(node, (*sizes[:axis], 1, *sizes[axis:]))
+            out.append(np.zeros(int(bool(mask)), np.int64))
+            axis += 1
+            continue
+        check_mask(mask, x, sizes[axis : axis + mask.ndim])
         out.extend(np.nonzero(mask.numpy()))
-    return out
+        axis += mask.ndim
+    return Array(node, x.device), out
+
+
+def check_mask(mask: Array, x: Array, sizes: tuple[int, ...]) -> None:
+    """A mask has the sizes of the axes that it indexes. Raises OutOfBoundsError."""
+    if mask.shape != sizes:
+        fail(
+            OutOfBoundsError,
+            f"a mask of shape {mask.shape} for an array of shape {x.shape}",
+            fix=f"its sizes must be {sizes}, those of the axes that it indexes",
+        )
 
 
 def checked_index(part: Any, n: int, axis: int) -> Array:
@@ -243,7 +260,10 @@ def checked_index(part: Any, n: int, axis: int) -> Array:
 
 def _pick(x: Array, axes: list[int], picks: list[Array], adjacent: bool) -> Array:
     """x at joint positions along several axes: the picked axes become the picks' joint shape."""
-    sizes = joint_shape("an index", [p.shape for p in picks])
+    try:
+        sizes = joint_shape("an index", [p.shape for p in picks])
+    except ShapeError as error:  # NumPy's IndexError
+        raise OutOfBoundsError(str(error)) from None
     first = axes[0] if adjacent else 0
     rest = [a for a in range(x.ndim) if a not in axes]
     if len(axes) == 1:
