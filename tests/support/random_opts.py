@@ -10,6 +10,7 @@ from functools import partial
 
 from loopwright_core.errors import OptError
 from loopwright_core.kernel.access import accesses
+from loopwright_core.kernel.copies import is_own
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.grid import with_grid
 from loopwright_core.kernel.kernel import Kernel
@@ -27,6 +28,10 @@ AMOUNTS = (0, 2, 2, 2, 3, 3, 4, 4, 4, 5, 6, 7, 8, 8, 16)
 # Opts that take part of a reduce, and opts that take part of an output.
 _OF_REDUCES = frozenset({"UNROLL", "GROUP", "GROUPTOP", "SPLITK"})
 _OF_OUTPUTS = frozenset({"LOCAL"})
+_THREADS = (AxisKind.LOCAL, AxisKind.GROUP)
+_ON_GRID = (AxisKind.GLOBAL, AxisKind.LOCAL)
+# Ways of holding something near that workgroups have.
+TOGETHER = ("KEEP for other threads", "KEEP of one thread of many", "STAGE halo by all threads")
 _CPU_ONLY = frozenset({"THREAD", "NTSTORE"})
 # Legal once for each of few things.
 _ONCE = frozenset({"KEEP", "NTSTORE", "NOLOCALS", "THREAD"})
@@ -148,12 +153,14 @@ def _stage(d: Opts, kernel: Kernel) -> Opt:
 
 
 def _keep(d: Opts, kernel: Kernel) -> Opt:
-    """In a loop over a dim of all instances, mostly the innermost one on the grid."""
+    """In a loop over a dim of all instances, mostly the innermost one on the grid, or one over a
+    workgroup's threads."""
     place = d.rnd.randrange(len(kernel.shared))
     free = [facts_of(kernel).free.get(u, frozenset()) for u in kernel.shared[place]]
     around = [a for a in d.loops(kernel) if all(a.dim in dims for dims in free)]
-    grid = [a for a in around if a.kind is AxisKind.GLOBAL][-1:]
-    names = [a.name for a in (grid if grid and d.rnd.random() < 0.7 else around)]
+    kind = d.rnd.choice((AxisKind.GLOBAL, AxisKind.LOCAL))
+    grid = [a for a in around if a.kind is kind] or [a for a in around if a.kind in _ON_GRID]
+    names = [a.name for a in (grid[-1:] if grid and d.rnd.random() < 0.7 else around)]
     return Opt("KEEP", f"v{place}", None, ("@" + d.rnd.choice(names or [""]),))
 
 
@@ -221,9 +228,16 @@ def count_steps(kernel: Kernel, counts: Counter[str]) -> None:
     schedule = kernel.schedule
     for opt in schedule.opts:
         counts[opt.op] += 1
+    threads = any(a.kind in _THREADS and a.size != 1 for a in schedule.axes)
     for stage in schedule.stages:
-        if stage.mode != "keep":
-            counts[f"STAGE {stage.mode}"] += 1
+        if stage.mode == "keep":
+            free = facts_of(kernel).free
+            instances = kernel.shared[int(stage.access[1:])]
+            own = is_own(schedule, stage.at, [d for u in instances for d in free[u]])
+            if threads:
+                counts[TOGETHER[own]] += 1
+        else:
+            counts[f"STAGE {stage.mode}{' by all threads' if threads else ''}"] += 1
     for dim in kernel.dims:
         axes = schedule.of_dim(dim.name)
         if len(axes) > 1:

@@ -28,7 +28,7 @@ from loopwright_opt.text import show
 from support.drawn_kernels import KINDS, WEIGHTS, Drawn, draw
 from support.error_bounds import bounds, check_within
 from support.exact_kernels import GuardedMemory
-from support.random_opts import Opts, count_steps, ops_for
+from support.random_opts import TOGETHER, Opts, count_steps, ops_for
 
 Run = Callable[[GuardedMemory, Mapping[str, int]], None]
 # Opts that few kernels may have: how to draw one that may.
@@ -45,7 +45,7 @@ KINDS_FOR = {
     "UNROLL": ("reduces", "windows", "product", "attention"),
 }
 # Opts that are rarely legal elsewhere, and how many further shares of the cases are theirs.
-RARE = {"KEEP": 5, "NTSTORE": 6, "TC": 1, "PADTO": 7, "SPLITK": 2, "STREAM": 2}
+RARE = {"KEEP": 5, "STAGE": 1, "NTSTORE": 6, "TC": 1, "PADTO": 7, "SPLITK": 2, "STREAM": 2}
 # Tail policies that some dim of some schedule must have met.
 TAILS = ("none", "bound", "peel", "guard")
 LONG = os.environ.get("LOOPWRIGHT_LONG", "") not in ("", "0")
@@ -130,6 +130,7 @@ def check_report(machines: tuple[Machine, ...], report: Report) -> None:
     if report.cases < sum(m.n_cases for m in machines):
         pytest.skip("not all cases were selected")
     wanted = {op for m in machines for op in ops_for(m.target)} | {f"tail {kind}" for kind in TAILS}
+    wanted |= {way for m in machines if m.target.has_local for way in TOGETHER}
     least = 500 if report.cases >= sum(m.n_long for m in machines) else 1
     assert {name: report.steps[name] for name in wanted if report.steps[name] < least} == {}
     assert report.opts / report.cases >= 4

@@ -200,6 +200,60 @@ def test_group_of_masked_positions(n: int) -> None:
     agree(ast, as_kind(cut(scheduled(ast).schedule, ("k/1", 2, None)), "k/2", GROUP))
 
 
+@pytest.mark.parametrize("n", [40, 37, 5])
+@pytest.mark.parametrize("local", [0, 8, 16])
+def test_kept_for_other_threads(n: int, local: int) -> None:
+    """What a grouped reduce keeps is read by the row's threads: written in shared memory, each
+    element by one thread, and behind the barrier that joins the reduce. In a loop of rows another
+    barrier stands before it."""
+    ast, schedule = grouped(4, n, local=local)
+    kept = replace(schedule, stages=(Stage("v0", "i/1", "keep"),))
+    program = agree(ast, kept)
+    assert count(program, Op.BARRIER) == 2
+    (phase,) = program.phases
+    shared = [u.arg.name for u in phase.uops if u.op is Op.DEFINE_LOCAL and u.arg.shared]
+    assert sorted(shared) == ["group", "group", "v0"]
+    rows = cut(schedule, ("i/1", 2, AxisKind.LOOP))
+    agree(ast, replace(rows, stages=(Stage("v0", "i/1", "keep"),)))
+
+
+def test_kept_without_a_group() -> None:
+    """Threads that write together and read each other's values meet in between."""
+    ast = asts.sink(
+        (asts.buffer(1, 12, 5), square := asts.op(Op.MUL, x := asts.buffer(0, 12, 5), x)),
+        (asts.buffer(2, 12, 5), asts.op(Op.SUB, square, asts.keep(square, "max", 1))),
+    )
+    schedule = cut(scheduled(ast).schedule, ("j/1", 4, LOCAL))
+    kept = replace(schedule, stages=(Stage("v0", "i/1", "keep"),))
+    program = agree(ast, order(kept, "j/1", "j/4"))
+    assert count(program, Op.BARRIER) == 1
+
+
+def test_kept_by_each_thread() -> None:
+    """A row in one thread keeps its values for itself: no shared memory, no barrier."""
+    ast = square_minus_sum(11, 13)
+    schedule = cut(scheduled(ast).schedule, ("i/1", 4, LOCAL))
+    program = agree(ast, replace(schedule, stages=(Stage("v0", "i/1", "keep"),)))
+    assert count(program, Op.BARRIER) == 0
+    assert not any(n.arg.shared for n in program.phases[0].uops if n.op is Op.DEFINE_LOCAL)
+
+
+@pytest.mark.parametrize("size", [(5, 8, 9), (2, 11, 13)])
+def test_shared_windows(size: tuple[int, int, int]) -> None:
+    """All threads copy the window that their pixels reach, padding as its fill, and read it
+    unmasked behind one barrier; in a loop over channels another stands before the copy."""
+    channels, high, wide = size
+    ast = asts.conv(channels, high, wide, 2, 3)
+    kernel = scheduled(ast)
+    rows, columns = [d.name for d in kernel.dims if not d.is_reduce and d.size in (high, wide)]
+    (deep,) = [d.name for d in kernel.dims if d.is_reduce and d.size == channels]
+    schedule = cut(kernel.schedule, (f"{rows}/1", 4, LOCAL), (f"{columns}/1", 4, LOCAL))
+    once = replace(schedule, stages=(Stage("A", f"{columns}/4", "halo"),))
+    assert count(agree(ast, once), Op.BARRIER) == 1
+    looped = replace(schedule, stages=(Stage("A", f"{deep}/1", "halo"),))
+    assert count(agree(ast, looped), Op.BARRIER) == 2
+
+
 def test_group_unrolled_to_nothing() -> None:
     """A GROUP axis whose steps are all written out leaves one thread and no barrier."""
     ast = row_sum_shifted(3, 16)

@@ -153,6 +153,17 @@ def added_transpose(n: int = 64) -> Kernel:
     return kernel(dims, (at(1, (n, n), i, j), op(Op.ADD, left, right)), shared=((left, right),))
 
 
+def transposed_twice(n: int = 64) -> Kernel:
+    """exp(a) * b and exp(a).T + b, two stores in the same loops."""
+    dims = Dim("i", n), Dim("j", n)
+    i, j = [d.uop for d in dims]
+    left, right = [op(Op.EXP, load(at(0, (n, n), *at_))) for at_ in ((i, j), (j, i))]
+    other = load(at(1, (n, n), i, j))
+    first = at(2, (n, n), i, j), op(Op.MUL, left, other)
+    second = at(3, (n, n), i, j), op(Op.ADD, right, other)
+    return kernel(dims, first, second, shared=((left, right),))
+
+
 def shares(m: int = 16, n: int = 64) -> Kernel:
     """Row sums of exp(a), times the sum of all."""
     dims = Dim("i", m), Dim("k", n, True), Dim("k2", m, True), Dim("l2", n, True)

@@ -117,6 +117,11 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
         "KEEP v0 @i",
         "wait for each other",
     ),
+    "keep at another step of a shared loop": (
+        bodies.transposed_twice(),
+        "KEEP v0",
+        "in the loop over i v0 is read at other steps than its own",
+    ),
     "keep along a reverse scan": (bodies.reverse_scan(), "KEEP v0", "backwards along one of"),
     "keep of joined parts": (
         bodies.exponents_of_sums(),
@@ -180,10 +185,7 @@ ILLEGAL_WITH_WORKGROUPS: dict[str, tuple[Kernel, str, str]] = {
         "TILE k 512 · LOCAL i 16 · STAGE A @k/512 · UPCAST i/16 4",
         "bytes of shared memory",
     ),
-    "keep with threads": (bodies.softmax(), "LOCAL j 32 · KEEP v0 @i", "without LOCAL and GROUP"),
-    "threads with a keep": (bodies.softmax(), "KEEP v0 @i · LOCAL j 32", "without LOCAL and GROUP"),
     "nt store on a grid": (bodies.add(), "NTSTORE C", "for CPU targets"),
-    "halo with threads": (bodies.stencil(), "LOCAL i 8 · STAGE A @i/8 halo", "without LOCAL"),
     "across workgroups": (
         bodies.centred(),
         "SWAP j i.0",
@@ -208,6 +210,11 @@ ILLEGAL_WITH_WORKGROUPS: dict[str, tuple[Kernel, str, str]] = {
         bodies.rows_and_all(),
         "TILE i 2 · UPCAST i 0 · STAGE C @i/2",
         "at one step of the grid's j/1 only",
+    ),
+    "shared memory of kept values": (
+        bodies.softmax(n=16384),
+        "LOCAL j 32 · KEEP v0 @i",
+        "65536 bytes of shared memory",
     ),
     "stage around the grid": (bodies.matmul(), "STAGE A @i", "inside j/1 of the grid"),
     "keep around the grid": (bodies.softmax(), "KEEP v0", "inside i/1 of the grid"),

@@ -15,7 +15,7 @@ from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.statements import statements_of
 from loopwright_opt.apply import apply_all
 from loopwright_opt.facts import facts_of
-from loopwright_opt.legality.workgroups import escapes
+from loopwright_opt.legality.workgroups import escapes, shared_bytes
 from loopwright_opt.text import parse, show
 
 N = Variable("n", 1, 100)
@@ -106,3 +106,20 @@ def test_parts_count_in_their_own_launch() -> None:
     assert show(made.schedule.opts) == "SPLITK k 2"
     with pytest.raises(OptError, match=r"1600 workgroups are more than the target's 1400"):
         apply_all(bodies.matmul(20, 20, 16), parse("SPLITK k 4"), small)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "text", "size"),
+    [
+        (bodies.stencil(), "LOCAL i 8 · STAGE A @i/8 halo", 4 * 10),
+        (bodies.stencil(), "LOCAL i 8 · STAGE A @i/8", 4 * 8 * 3),
+        (bodies.softmax(64, 100), "LOCAL j 32 · KEEP v0 @i", 4 * 128),
+        (bodies.softmax(64, 100), "GROUP j.1 8 · KEEP v0 @i", 4 * (104 + 8)),
+        (bodies.softmax(64, 100), "LOCAL i 8 · KEEP v0 @i/8", 4 * 8 * 100),
+        (bodies.softmax(64, 100), "LOCAL i 8 · KEEP v0 @i", 0),
+    ],
+)
+def test_shared_bytes(kernel: Kernel, text: str, size: int) -> None:
+    """Windows and kept values take shared memory, but for values that are each thread's own."""
+    made = apply_all(kernel, parse(text), GPU)
+    assert shared_bytes(made, made.schedule) == size

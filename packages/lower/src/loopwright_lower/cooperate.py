@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from loopwright_core.ir import dtype as dt
@@ -36,9 +38,19 @@ class Cooperation:
         self._orders[copy] = (*[a for a in inner if a not in order], *order)
 
     def emit(self, copy: Statement) -> None:
-        """Barrier, copy, barrier: readers of the last tile are done, those of this one wait."""
-        b, order = self.builder, self._orders[copy]
-        total = steps_of_all(order)
+        """Copy the elements of a panel, or write those of a tile of results out."""
+        order = self._orders[copy]
+        with self.numbered(steps_of_all(order), copy) as number:
+            self._element(copy, order, number)
+        assert isinstance(copy.copy, AxisArray)
+        if copy.node.op is Op.LOAD:
+            self.values.arrays[copy.node] = (copy.copy,)
+
+    @contextmanager
+    def numbered(self, total: int, copy: Statement) -> Iterator[UOp]:
+        """Barrier, a number below `total` for each thread and round, barrier: readers of the last
+        tile are done, those of this one wait."""
+        b = self.builder
         rounds = -(-total // self.grid.threads)
         b.barrier()
         number = self.grid.thread
@@ -52,15 +64,12 @@ class Cooperation:
             within = integer.and_(within, self.grid.is_first_group(copy.path))
         if within is not TRUE:
             b.open_if(self.indices.emit(within))
-        self._element(copy, order, number)
+        yield number
         if within is not TRUE:
             b.close()
         if rounds > 1:
             b.close()
         b.barrier()
-        assert isinstance(copy.copy, AxisArray)
-        if copy.node.op is Op.LOAD:
-            self.values.arrays[copy.node] = (copy.copy,)
 
     def _element(self, copy: Statement, order: tuple[Axis, ...], number: UOp) -> None:
         """Load and store the element of that number: into the tile, or out of it."""

@@ -77,8 +77,10 @@ class Emitter:
             inside = [node.statement] if isinstance(node, Leaf) else node.statements
             opening = [s for s in inside if s.kind in ("reduce", "scan") and s.open_depth == depth]
             blocks = [s for s in inside if depth in block_depths(s)]
-            spilled = [s for s in inside if self.accumulators.shared_depths.get(s) == depth]
-            if spilled:
+            meets = self.stages.meet(inside, depth) or any(
+                self.accumulators.shared_depths.get(s) == depth for s in inside
+            )
+            if meets:
                 self.builder.barrier()
             for s in opening:
                 self.prefetches.before(s)
@@ -93,7 +95,7 @@ class Emitter:
                 self.accumulators.close_block(s)
             for s in opening:
                 self._close(s)
-            if spilled:
+            if meets:
                 self.builder.barrier()
 
     def _close(self, statement: Statement) -> None:
@@ -135,7 +137,6 @@ class Emitter:
             if self.stages.tiles.fills(statement):
                 for offsets in self.accumulators.coordinates(statement.free):
                     known = self.values.evaluate(statement, offsets)
-                    self.stages.keep(statement, offsets, known)
                     self.stages.tiles.fill(statement, offsets, known, vector)
                 return
             if self.values.runs is None:

@@ -150,7 +150,8 @@ def _plan_stages(
     names = {a.node: a.name for a in accesses(kernel)} if kernel.schedule.stages else {}
     for stage in kernel.schedule.stages:
         if stage.mode == "keep":
-            stages.plan_keep(stage, shared[int(stage.access[1:])], statements)
+            instances = shared[int(stage.access[1:])]
+            stages.plan_keep(stage, instances, statements, kernel.schedule)
             continue
         store = next(
             (s for s in statements if s.is_staged and names[s.node.src[0]] == stage.access), None

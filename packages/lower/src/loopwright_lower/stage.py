@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 
 from loopwright_core.errors import LoweringError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir import integer
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import TRUE, UOp, const, extent_uop, toposort
+from loopwright_core.kernel.copies import is_own
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 from loopwright_core.kernel.renaming import renaming
 from loopwright_core.kernel.schedule import Schedule, Stage
@@ -38,11 +40,14 @@ class Stages:
     """Plans copies as statements and emits them."""
 
     def __init__(self, values: Values, grid: Grid | None = None) -> None:
-        self.together = Cooperation(values, grid) if grid is not None and grid.stages else None
+        self.grid = grid if grid is not None and grid.stages else None
+        self.together = Cooperation(values, self.grid) if self.grid is not None else None
         self.builder, self.indices, self.memory = values.builder, values.indices, values.memory
         self.values, self.dims, self.facts = values, values.dims, values.facts
         self.tiles = Tiles(values, self.together)
         self._keep_writers: dict[Statement, list[tuple[UOp, PositionArray]]] = {}
+        # Of writers of shared memory: the depths where other threads begin to read.
+        self._meetings: dict[Statement, set[int]] = {}
         self._extents: dict[PositionArray, tuple[int, ...]] = {}
         self._inner: dict[PositionArray, list[Axis]] = {}
 
@@ -68,13 +73,11 @@ class Stages:
         if self.together is not None:
             around = [p.axis for p in prefix if p.axis.dim in names]
             inner = [*(a for a in around if a.kind in OF_WORKGROUP), *inner]
-            if stage.mode == "halo":
-                fail(LoweringError, f"STAGE {stage.access}: threads copy panels only, no halo")
-            path = prefix
+        path = prefix
+        if stage.mode == "halo":
+            array = self._halo_array(load, inner)
+        elif self.together is not None:
             array = self._panel(stage, load, inner, shared=True)
-        elif stage.mode == "halo":
-            path = prefix
-            array = self._halo_array(load, inner, prefix)
         else:
             order = _by_names(inner, stage.order) if stage.order else inner
             own = [Step(a, number) for a in order if not a.kind.is_expanded]
@@ -86,7 +89,7 @@ class Stages:
             n for n in toposort(load.src) if n.op not in _NOT_VALUES and not self.facts.is_index[n]
         ]
         copy.copy = array
-        if self.together is not None:
+        if self.together is not None and stage.mode != "halo":
             self.together.plan(copy, inner, _by_names(inner, stage.order))
         for s in consumers:
             s.reads.append(copy)
@@ -135,7 +138,7 @@ class Stages:
         storage = self.builder.local(f"{stage.access}_tile", load.dtype, size, shared)
         return AxisArray(storage, strides[: len(outer)], tile)
 
-    def _halo_array(self, load: UOp, inner: list[Axis], prefix: tuple[Step, ...]) -> PositionArray:
+    def _halo_array(self, load: UOp, inner: list[Axis]) -> PositionArray:
         """Extents per buffer dimension: `h + a - 1` over a block of 8 rows and 3 taps is 10."""
         index = load.src[0]
         if limits_of(index) is None:
@@ -157,7 +160,7 @@ class Stages:
         for extent in reversed(extents):
             strides.append(size)
             size *= extent
-        storage = self.builder.local("halo", load.dtype, size)
+        storage = self.builder.local("halo", load.dtype, size, self.together is not None)
 
         def locate(n: int, offsets: Offsets, vector: str | None) -> Place:
             return self.indices.at(index.src[1 + n], offsets, {}, vector)
@@ -170,11 +173,11 @@ class Stages:
     def emit_copy(self, copy: Statement) -> None:
         """The copy's leaf."""
         array = copy.copy
-        if self.together is not None:
-            self.together.emit(copy)
-            return
         if isinstance(array, PositionArray):
             self._emit_halo(copy, array)
+        elif self.together is not None:
+            self.together.emit(copy)
+            return
         else:
             assert isinstance(array, AxisArray)
             self._emit_panel(copy, array)
@@ -196,22 +199,38 @@ class Stages:
             self.memory.store(array.storage, place, value, lanes, None, None)
 
     def _emit_halo(self, copy: Statement, array: PositionArray) -> None:
-        """Loops over the tile's own extents; where the access is masked, its fill stands."""
-        b, load = self.builder, copy.node
-        index, fill = load.src
-        array.origins = [self._origin(i, self._inner[array]) for i in index.src[1:-1]]
-        offset, local, valid = integer.add(0, 0), integer.add(0, 0), TRUE
-        opened = 0
-        shape, limits = index.arg, limits_of(index) or []
-        for n, (extent, origin) in enumerate(zip(self._extents[array], array.origins, strict=True)):
+        """Every element of the box, in loops of its own or dealt out to all threads."""
+        array.origins = [self._origin(i, self._inner[array]) for i in copy.node.src[0].src[1:-1]]
+        extents = self._extents[array]
+        if self.together is not None:
+            with self.together.numbered(prod(extents), copy) as number:
+                steps: list[UOp] = []
+                for extent in reversed(extents):
+                    steps.append(integer.mod(number, extent))
+                    number = integer.floordiv(number, extent)
+                self._halo_element(copy, array, steps[::-1])
+            return
+        b, steps, opened = self.builder, [], 0
+        for n, extent in enumerate(extents):
             step = integer.add(0, 0)
             if extent > 1:
                 loop = b.open_loop(const(extent, b.int_dtype), f"h{n}")
                 step = UOp(Op.RANGE, dt.index, (const(extent, dt.index),), loop.arg)
                 self.indices.loops[step] = loop
                 opened += 1
+            steps.append(step)
+        self._halo_element(copy, array, steps)
+        for _ in range(opened):
+            b.close()
+
+    def _halo_element(self, copy: Statement, array: PositionArray, steps: list[UOp]) -> None:
+        """One element of the box; where the access is masked, its fill stands."""
+        index, fill = copy.node.src
+        offset, local, valid = integer.add(0, 0), integer.add(0, 0), TRUE
+        limits = limits_of(index) or []
+        for n, (origin, step) in enumerate(zip(array.origins, steps, strict=True)):
             at = integer.add(origin, step)
-            size = extent_uop(shape[n])
+            size = extent_uop(index.arg[n])
             valid = integer.and_(valid, integer.ge(at, 0))
             valid = integer.and_(valid, integer.lt(at, size))
             for limit in limits:
@@ -222,8 +241,6 @@ class Stages:
         mask = None if valid is TRUE else self.indices.emit(valid)
         value = self.memory.load(index.src[0], Place(offset, 0), 1, mask, fill)
         self.memory.store(array.storage, Place(local, 0), value, 1, None, None)
-        for _ in range(opened):
-            b.close()
 
     def _origin(self, index: UOp, inner: list[Axis]) -> UOp:
         """The smallest value of an affine index over the inner axes, at the present loops."""
@@ -231,8 +248,14 @@ class Stages:
         at = integer.add(0, affine.const)
         for atom, coef in affine.terms:
             state = self.dims[atom.arg.name]
+            start = integer.add(0, 0)
+            for e in state.entered:
+                if e.axis not in inner:  # threads that copy together stand at different steps
+                    start = integer.add(start, integer.mul(e.value, e.axis.stride))
+            if state.is_reversed:
+                start = integer.sub(integer.sub(state.size, 1), start)
             sign = -coef if state.is_reversed else coef
-            at = integer.add(at, integer.mul(state.position(0, False), coef))
+            at = integer.add(at, integer.mul(start, coef))
             if sign < 0:
                 at = integer.add(at, sign * (_span(inner, atom.arg.name) - 1))
         return at
@@ -240,24 +263,29 @@ class Stages:
     # Kept values
 
     def plan_keep(
-        self, stage: Stage, instances: tuple[UOp, ...], statements: list[Statement]
+        self,
+        stage: Stage,
+        instances: tuple[UOp, ...],
+        statements: list[Statement],
+        schedule: Schedule,
     ) -> None:
-        """One instance writes the value to a local array, the others read it there."""
-        if self.together is not None:
-            fail(LoweringError, f"KEEP {stage.access}: a value is kept for one thread only")
+        """One instance writes the value to a local array, the others read it there: each thread
+        what it wrote itself, or all threads what they wrote together."""
         found = link_kept(instances, statements, self.facts.free)
         if found is None:
             fail(LoweringError, f"KEEP {stage.access}: no statement computes it exactly once")
         writer, owner, users = found
         prefix = prefix_of(owner, stage.at)
         names = {v: self._names(stage, writer, v) for v, _ in users}
-        outer = {p.axis for p in prefix}
+        dims = [d for found in names.values() for d in found]
+        shared = self.grid is not None and not is_own(schedule, stage.at, dims)
+        outer = {p.axis for p in prefix if not (shared and p.axis.kind in OF_WORKGROUP)}
         sizes = [self._room(same, outer) for same in zip(*names.values(), strict=True)]
         strides, size = [], 1
         for n in reversed(sizes):
             strides.append(size)
             size *= n
-        storage = self.builder.local(stage.access, writer.dtype, size)
+        storage = self.builder.local(stage.access, writer.dtype, size, shared)
         written = self._position_array(storage, tuple(reversed(strides)), names[writer], outer)
         self._keep_writers.setdefault(owner, []).append((writer, written))
         for value, reader in users:
@@ -267,6 +295,8 @@ class Stages:
                 fail(LoweringError, f"KEEP {stage.access}: a reader lies outside {stage.at}")
             array = self._position_array(storage, tuple(reversed(strides)), names[value], outer)
             self.values.arrays[value] = (array,)
+            if shared:
+                self._meetings.setdefault(owner, set()).add(_common_depth(owner, reader))
 
     def _names(self, stage: Stage, writer: UOp, value: UOp) -> tuple[str, ...]:
         """The dims of an instance, in the order of the writer's that they stand for."""
@@ -300,8 +330,23 @@ class Stages:
         """Whether the statement writes values that others read."""
         return statement in self._keep_writers
 
+    def meet(self, statements: list[Statement], depth: int) -> bool:
+        """Whether what some of them, in one loop or leaf at this depth, keep is read behind it by
+        other threads, which wait for it there (and whose readers are waited for before it)."""
+        return any(depth in self._meetings.get(s, ()) for s in statements)
+
     def keep(self, statement: Statement, offsets: Offsets, known: dict[UOp, UOp]) -> None:
         """After a leaf's values: write those that are kept."""
+        if statement in self._meetings and self.grid is not None:
+            runs = self.grid.is_first_thread(statement.path, grouped=True)
+            if runs is not TRUE:  # threads beyond the statement's own repeat another's work
+                self.builder.open_if(self.indices.emit(runs))
+                self._keep(statement, offsets, known)
+                self.builder.close()
+                return
+        self._keep(statement, offsets, known)
+
+    def _keep(self, statement: Statement, offsets: Offsets, known: dict[UOp, UOp]) -> None:
         for value, array in self._keep_writers.get(statement, ()):
             vector = self.values.vector_dim(statement)
             vector = vector if vector in self.facts.free(value) else None
@@ -312,6 +357,12 @@ class Stages:
 
 
 _NOT_VALUES = frozenset({Op.CONST, Op.INDEX, Op.BUFFER, Op.DIM, Op.VAR})
+
+
+def _common_depth(a: Statement, b: Statement) -> int:
+    """How many loops two statements share."""
+    steps = zip(a.path, b.path, strict=False)
+    return next((n for n, (x, y) in enumerate(steps) if x != y), min(len(a.path), len(b.path)))
 
 
 def _span(inner: list[Axis], dim: str) -> int:

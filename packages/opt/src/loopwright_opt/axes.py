@@ -78,14 +78,17 @@ def named(schedule: Schedule, name: str) -> Axis | None:
     return None
 
 
-def inside(schedule: Schedule, at: str, dims: frozenset[str]) -> tuple[Axis, ...]:
+def inside(
+    schedule: Schedule, at: str, dims: frozenset[str], own: bool = False
+) -> tuple[Axis, ...]:
     """The axes of some dims within an axis: loops behind it in the nest, all expanded ones, and
-    all over a workgroup's threads, if several, which work on what is inside together."""
+    (but for what is each thread's `own`) all over a workgroup's threads, if several, which work
+    on what is inside together."""
     found = []
     open_ = not at
     around = named(schedule, at) if at else None
     for axis in schedule.axes:
-        shared = axis.kind in _THREADS and axis.size != 1
+        shared = axis.kind in _THREADS and axis.size != 1 and not own
         if axis.dim in dims and (open_ or axis.kind.is_expanded or shared):
             found.append(axis)
         if axis is around:

@@ -15,7 +15,6 @@ from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Stage
 from loopwright_core.plugin.target import Target
 from loopwright_opt.axes import inside
-from loopwright_opt.facts import facts_of
 from loopwright_opt.legality.workgroups import shared_bytes
 from loopwright_opt.traffic import Walk, foot
 from loopwright_opt.work import Touch, Work, placed, size_of, works_of
@@ -52,7 +51,7 @@ class _Count:
 def seconds(kernel: Kernel, target: Target) -> float:
     """Predicted seconds of one launch."""
     found = _LAUNCH_S
-    used = shared_bytes(facts_of(kernel), kernel.schedule)
+    used = shared_bytes(kernel, kernel.schedule)
     for work in works_of(kernel):
         found += _statement(work, kernel, target, used)
     return found

@@ -13,6 +13,7 @@ from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
 from loopwright_core.kernel.access import Access, accesses
 from loopwright_core.kernel.kernel import Kernel, buffer_name
+from loopwright_core.kernel.renaming import renaming
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,7 @@ class Facts:
     `common`: output dims of every statement. `scanned`: dims that a SCAN runs along,
     `backwards`: those it runs along from the end.
     `dtypes`: of the buffers it touches, and what those are computed in. `free`: the dims a value
-    depends on. `loaded`, `stored`: BUFFERs. `alike`: whether two values differ in the names of
-    dims only, as far as asked.
+    depends on. `loaded`, `stored`: BUFFERs. `known_names`: what `renamed` was asked before.
     """
 
     statements: tuple[Statement, ...]
@@ -56,7 +56,13 @@ class Facts:
     accesses: dict[str, Access]
     loaded: frozenset[UOp]
     stored: frozenset[UOp]
-    alike: dict[tuple[UOp, UOp], bool] = field(default_factory=dict)
+    known_names: dict[tuple[UOp, UOp], dict[str, str] | None] = field(default_factory=dict)
+
+    def renamed(self, a: UOp, b: UOp) -> dict[str, str] | None:
+        """The dims of `b` by those of `a`, or None where the two differ in more than names."""
+        if (a, b) not in self.known_names:
+            self.known_names[a, b] = renaming(a, b)
+        return self.known_names[a, b]
 
 
 _facts: WeakKeyDictionary[UOp, Facts] = WeakKeyDictionary()

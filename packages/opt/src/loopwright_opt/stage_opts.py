@@ -8,7 +8,7 @@ from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt, Schedule, Stage
 from loopwright_core.plugin.target import Target
 from loopwright_opt.axes import refuse, resolve
-from loopwright_opt.legality import hints, stages
+from loopwright_opt.legality import hints, keeps, stages
 
 
 def stage(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
@@ -23,10 +23,10 @@ def stage(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
 def keep(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     """KEEP value @axis: written once, read by the value's other instances."""
     at, mode, lists = _words(kernel, opt)
-    stages.keep_is_plain(kernel, opt, bool(lists) or mode != "panel")
+    keeps.keep_is_plain(kernel, opt, bool(lists) or mode != "panel")
     made = Stage(opt.axis, at, "keep")
     stages.held_once(kernel, opt, made)
-    stages.check_keep(kernel, opt, kernel.schedule, made)
+    keeps.check_keep(kernel, opt, kernel.schedule, made)
     return kernel.schedule.with_stage(made)
 
 

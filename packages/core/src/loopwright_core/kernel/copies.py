@@ -23,6 +23,7 @@ class Copy:
     """`extents`: of the local array, by axis (panel) or by buffer dimension (halo, keep).
 
     `n_fills`: how often it is filled; `per`: " in each workgroup", " by each thread" or "".
+    `is_shared`: threads of a workgroup have one together.
     """
 
     stage: Stage
@@ -31,6 +32,16 @@ class Copy:
     n_fills: int
     per: str
     is_store: bool
+    is_shared: bool
+
+
+def is_own(schedule: Schedule, at: str, dims: Iterable[str]) -> bool:
+    """Whether a value over these dims that is kept inside axis `at` is each thread's own: no axis
+    over a workgroup's threads lies further in."""
+    wanted = frozenset(dims)
+    names = [a.name for a in schedule.axes]
+    behind = schedule.axes[names.index(at) + 1 if at else 0 :]
+    return not any(a.kind in _OF_WORKGROUP and a.size != 1 and a.dim in wanted for a in behind)
 
 
 def copies(kernel: Kernel, statements: Sequence[Statement]) -> list[Copy]:
@@ -41,9 +52,11 @@ def copies(kernel: Kernel, statements: Sequence[Statement]) -> list[Copy]:
 def _copy(kernel: Kernel, stage: Stage, statements: Sequence[Statement]) -> Copy:
     schedule = kernel.schedule
     found = None if stage.mode == "keep" else access(kernel, stage.access)
+    shared = any(a.kind in _OF_WORKGROUP and a.size != 1 for a in schedule.axes)
     if found is None:
         instances = kernel.shared[int(stage.access[1:])]
-        extents = _rooms(kernel, stage.at, instances)
+        extents, own = _rooms(kernel, stage.at, instances)
+        shared = shared and not own
         itemsize, users = instances[0].dtype.itemsize, statements
     else:
         axes = _inside(schedule, stage.at, found.dims)
@@ -65,20 +78,24 @@ def _copy(kernel: Kernel, stage: Stage, statements: Sequence[Statement]) -> Copy
         ),
         per,
         found is not None and found.is_store,
+        shared,
     )
 
 
-def _rooms(kernel: Kernel, at: str, instances: Sequence[UOp]) -> tuple[int, ...]:
-    """How far a kept value reaches along each of its dims, in the instance that goes farthest."""
+def _rooms(kernel: Kernel, at: str, instances: Sequence[UOp]) -> tuple[tuple[int, ...], bool]:
+    """How far a kept value reaches along each of its dims, in the instance that goes farthest, and
+    whether it is each thread's own."""
     first = instances[0]
     free = dims_below((first,)) - _bound(first)
     renamed = [renaming(first, other) or {} for other in instances]
+    everywhere = [names.get(name, name) for names in renamed for name in free]
+    own = is_own(kernel.schedule, at, everywhere)
     found = []
     for name in [d.name for d in kernel.dims if d.name in free]:
         here = [names.get(name, name) for names in renamed]
-        axes = _inside(kernel.schedule, at, here)
+        axes = _inside(kernel.schedule, at, here, own)
         found.append(max(1 + _reach(axes, ((dim, 1),)) for dim in here))
-    return tuple(found)
+    return tuple(found), own
 
 
 def _extents(found: Access, axes: Sequence[Axis], stage: Stage) -> tuple[int, ...]:
@@ -100,12 +117,13 @@ def _reach(axes: Sequence[Axis], terms: Iterable[tuple[str, int]]) -> int:
     )
 
 
-def _inside(schedule: Schedule, at: str, dims: Iterable[str]) -> list[Axis]:
-    """The axes of some dims within an axis: loops behind it, what is expanded, and what a
-    workgroup's threads share."""
+def _inside(schedule: Schedule, at: str, dims: Iterable[str], own: bool = False) -> list[Axis]:
+    """The axes of some dims within an axis: loops behind it, what is expanded, and (but for what
+    is each thread's `own`) what a workgroup's threads share."""
     wanted, found, is_open = frozenset(dims), [], not at
     for axis in schedule.axes:
-        if axis.dim in wanted and (is_open or axis.kind.is_expanded or axis.kind in _OF_WORKGROUP):
+        shared = axis.kind in _OF_WORKGROUP and not own
+        if axis.dim in wanted and (is_open or axis.kind.is_expanded or shared):
             found.append(axis)
         is_open = is_open or axis.name == at
     return found

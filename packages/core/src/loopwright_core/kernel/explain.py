@@ -43,7 +43,7 @@ def _run(kernel: Kernel) -> list[str]:
     told += [_path(s) for s in statements if s not in taken]
     told += [text for s in statements if (text := _waiting(s))]
     told += [text for s in statements if (text := _leaf(s, schedule))]
-    told += [_copy(c, _is_shared(schedule)) for c in copies(kernel, statements)]
+    told += map(_copy, copies(kernel, statements))
     told += _hints(schedule)
     return told + _launch(schedule, statements)
 
@@ -212,15 +212,16 @@ def _sizes(schedule: Schedule, dims: Sequence[str], kind: AxisKind) -> list[int]
 # Copies, hints, launch
 
 
-def _copy(copy: Copy, is_shared: bool) -> str:
+def _copy(copy: Copy) -> str:
     stage = copy.stage
     shape = " x ".join(map(str, copy.extents)) or "1"
     size = f"{shape} elements, {human_bytes(copy.n_bytes)}"
     where = f"inside {stage.at}" if stage.at else "outside every loop"
     times = f"filled {'once' if copy.n_fills == 1 else many(copy.n_fills, 'time')}{copy.per}"
     if stage.mode == "keep":
-        return f"{stage.access} is kept {where} for all its readers ({size}), {times}."
-    memory = "shared memory" if is_shared else "a local array"
+        memory = " in shared memory" if copy.is_shared else ""
+        return f"{stage.access} is kept{memory} {where} for all its readers ({size}), {times}."
+    memory = "shared memory" if copy.is_shared else "a local array"
     if copy.is_store:
         return f"{_capital(where)}, {stage.access} is built in {memory} ({size}), {times}."
     what = f"the window of {stage.access}" if stage.mode == "halo" else f"what {stage.access} reads"
@@ -228,10 +229,6 @@ def _copy(copy: Copy, is_shared: bool) -> str:
     if stage.layout:
         text += f", laid out as {', '.join(stage.layout)}"
     return text + "."
-
-
-def _is_shared(schedule: Schedule) -> bool:
-    return any(a.kind in _OF_WORKGROUP and a.size != 1 for a in schedule.axes)
 
 
 def _hints(schedule: Schedule) -> list[str]:

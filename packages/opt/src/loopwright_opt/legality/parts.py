@@ -5,7 +5,6 @@ from __future__ import annotations
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.phases import split_axes
-from loopwright_core.kernel.renaming import renaming
 from loopwright_core.kernel.schedule import Opt, Schedule, Stage
 from loopwright_core.kernel.statements import splits
 from loopwright_opt.axes import is_outermost, refuse
@@ -70,7 +69,7 @@ def kept_in_one_form(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) 
     split = {a.dim for a in split_axes(kernel, schedule)}
     instances = kernel.shared[int(made.access[1:])]
     for other in instances[1:] if split else ():
-        for a, b in (renaming(instances[0], other) or {}).items():
+        for a, b in (facts_of(kernel).renamed(instances[0], other) or {}).items():
             if a in split or b in split:
                 reduce = a if a in split else b
                 refuse(

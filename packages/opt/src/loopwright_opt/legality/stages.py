@@ -1,19 +1,17 @@
-"""Rules of what is held near: copies, kept values, prefetches, stores around the cache."""
+"""Rules of what is held near: copies of what an access touches, tiles of results."""
 
 from __future__ import annotations
 
 from math import prod
 
-from loopwright_core.ir.ops import Op
-from loopwright_core.ir.uop import UOp, Variable
+from loopwright_core.ir.uop import Variable
 from loopwright_core.kernel.access import Access
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel, buffer_name
-from loopwright_core.kernel.renaming import renaming
 from loopwright_core.kernel.schedule import Opt, Schedule, Stage
 from loopwright_opt.axes import inside, named, refuse
-from loopwright_opt.facts import Facts, facts_of
-from loopwright_opt.legality.parts import held_in_one_launch, kept_in_one_form
+from loopwright_opt.facts import facts_of
+from loopwright_opt.legality.parts import held_in_one_launch
 
 # A copy that outgrows the caches gains nothing.
 MAX_STAGE_BYTES = 4 << 20
@@ -141,7 +139,7 @@ def users_share_the_loop(
     if len(users) < 2:
         return
     facts = facts_of(kernel)
-    if len({_path(schedule, made.at, facts.statements[place].dims) for place in users}) > 1:
+    if len({path(schedule, made.at, facts.statements[place].dims) for place in users}) > 1:
         refuse(kernel, opt, f"not all users of {made.access} run in one loop {made.at}", made.at)
 
 
@@ -225,12 +223,16 @@ def check_placed(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> N
     axes = inside(schedule, made.at, access.dims)
     has_elements(kernel, opt, made, axes)
     has_a_size(kernel, opt, made, axes)
-    if made.mode == "halo":
-        elements = halo_elements(access, axes)
-    else:
-        elements = prod([a.size for a in axes if isinstance(a.size, int)])
-    fits(kernel, opt, made, elements * access.dtype.itemsize)
+    fits(kernel, opt, made, staged_bytes(schedule, made, access))
     lists_name_axes(kernel, opt, made, axes)
+
+
+def staged_bytes(schedule: Schedule, made: Stage, access: Access) -> int:
+    """What a copy takes."""
+    axes = inside(schedule, made.at, access.dims)
+    if made.mode == "halo":
+        return halo_elements(access, axes) * access.dtype.itemsize
+    return prod([a.size for a in axes if isinstance(a.size, int)]) * access.dtype.itemsize
 
 
 def halo_elements(access: Access, axes: tuple[Axis, ...]) -> int:
@@ -250,96 +252,7 @@ def _buffer(access: Access) -> str:
     return buffer_name(access.buffer.arg.slot)
 
 
-# Kept values
-
-
-def keep_is_plain(kernel: Kernel, opt: Opt, has_lists: bool) -> None:
-    """A kept value lies by its own dims."""
-    if has_lists:
-        refuse(kernel, opt, "KEEP takes a value and an axis only")
-
-
-def value_is_shared(kernel: Kernel, opt: Opt, made: Stage) -> tuple[UOp, ...]:
-    """What is kept is a value that several statements need."""
-    place = made.access[1:]
-    if made.access[:1] != "v" or not place.isdigit() or int(place) >= len(kernel.shared):
-        known = ", ".join(f"v{n}" for n in range(len(kernel.shared))) or "there is none"
-        refuse(kernel, opt, f"{made.access} is no shared value", fix=f"Shared: {known}")
-    return kernel.shared[int(place)]
-
-
-def value_is_computed_at_leaves(
-    kernel: Kernel, opt: Opt, made: Stage, instances: tuple[UOp, ...]
-) -> None:
-    """A reduce or scan has loops of its own, a leaf's values are kept."""
-    if instances[0].op in (Op.REDUCE, Op.SCAN):
-        what = instances[0].op.name
-        refuse(kernel, opt, f"{made.access} is a {what} itself: what is computed of it can be kept")
-
-
-def instances_agree(kernel: Kernel, opt: Opt, made: Stage, instances: tuple[UOp, ...]) -> None:
-    """One instance writes for the others: they differ in the names of their dims only."""
-    for other in instances[1:]:
-        if not _is_alike(facts_of(kernel), instances[0], other):
-            refuse(kernel, opt, f"the instances of {made.access} are at shifted places")
-
-
-def instances_run_one_way(
-    kernel: Kernel, opt: Opt, made: Stage, instances: tuple[UOp, ...]
-) -> None:
-    """Written and read by position, a value runs along its dims the same way in all instances."""
-    backwards = facts_of(kernel).backwards
-    for other in instances[1:] if backwards else ():
-        for a, b in (renaming(instances[0], other) or {}).items():
-            if (a in backwards) != (b in backwards):
-                refuse(kernel, opt, f"{made.access} runs backwards along one of {a} and {b} only")
-
-
-def instances_run_apart(kernel: Kernel, opt: Opt, made: Stage, users: tuple[int, ...]) -> None:
-    """What a statement reads is written before it runs: not by itself."""
-    for place in users:
-        if users.count(place) > 1:
-            label = facts_of(kernel).statements[place].label
-            refuse(kernel, opt, f"{label} holds {made.access} at two places")
-
-
-def value_has_a_writer(kernel: Kernel, opt: Opt, made: Stage, instances: tuple[UOp, ...]) -> None:
-    """Some statement computes the value once: it has no dims beyond the value's own."""
-    facts = facts_of(kernel)
-    for u in instances:
-        if any(facts.statements[s].dims <= facts.free[u] for s in facts.within.get(u, ())):
-            return
-    refuse(kernel, opt, f"every user of {made.access} repeats it along another dim")
-
-
-def check_keep(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> None:
-    """All rules of a kept value under a schedule."""
-    instances = value_is_shared(kernel, opt, made)
-    facts = facts_of(kernel)
-    value_is_computed_at_leaves(kernel, opt, made, instances)
-    instances_agree(kernel, opt, made, instances)
-    instances_run_one_way(kernel, opt, made, instances)
-    value_has_a_writer(kernel, opt, made, instances)
-    users = tuple([place for u in instances for place in facts.within.get(u, ())])
-    instances_run_apart(kernel, opt, made, users)
-    threads_have_room(kernel, opt, schedule, made)
-    holder_stays(kernel, opt, schedule, made)
-    users_run_inside(kernel, opt, made, users)
-    users_share_the_loop(kernel, opt, schedule, made, users)
-    stands_in_its_workgroup(kernel, opt, schedule, made, users)
-    held_in_one_launch(kernel, opt, schedule, made)
-    kept_in_one_form(kernel, opt, schedule, made)
-    for u in instances:
-        axes = inside(schedule, made.at, facts.free[u])
-        has_a_size(kernel, opt, made, axes)
-        size = u.dtype.itemsize
-        for dim in facts.free[u]:
-            steps = [a.stride * (a.size - 1) for a in axes if a.dim == dim]  # type: ignore[operator]
-            size *= 1 + sum(steps)
-        fits(kernel, opt, made, size)
-
-
-def _path(schedule: Schedule, at: str, dims: frozenset[str]) -> tuple[str, ...]:
+def path(schedule: Schedule, at: str, dims: frozenset[str]) -> tuple[str, ...]:
     """The loops around a statement from the outermost to the axis `at`."""
     found: list[str] = []
     for axis in schedule.axes:
@@ -350,10 +263,3 @@ def _path(schedule: Schedule, at: str, dims: frozenset[str]) -> tuple[str, ...]:
         if axis.name == at:
             break
     return tuple(found)
-
-
-def _is_alike(facts: Facts, a: UOp, b: UOp) -> bool:
-    found = facts.alike.get((a, b))
-    if found is None:
-        found = facts.alike[a, b] = renaming(a, b) is not None
-    return found

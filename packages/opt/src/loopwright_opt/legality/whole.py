@@ -7,7 +7,7 @@ from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.phases import split_axes
 from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.plugin.target import Target
-from loopwright_opt.legality import cores, hints, loops, parts, splits, stages, workgroups
+from loopwright_opt.legality import cores, hints, keeps, loops, parts, splits, stages, workgroups
 
 # Steps after which every axis is what it was, in another place.
 _MOVES = ("ORDER", "SWAP")
@@ -37,7 +37,7 @@ def _check_held(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) ->
     """Stages, kept values and lines after a step that moved or split axes."""
     for made in schedule.stages:
         if made.mode == "keep":
-            stages.check_keep(kernel, opt, schedule, made)
+            keeps.check_keep(kernel, opt, schedule, made)
         else:
             stages.check_placed(kernel, opt, schedule, made)
     for name in schedule.nt_stores:
@@ -57,6 +57,5 @@ def _check_workgroup(kernel: Kernel, opt: Opt, schedule: Schedule, target: Targe
         workgroups.workgroup_is_small(kernel, opt, schedule, target)
     workgroups.shared_memory_is_enough(kernel, opt, schedule, target)
     workgroups.groups_lie_with_their_reduce(kernel, opt, schedule)
-    workgroups.threads_keep_no_values(kernel, opt, schedule)
     if opt.op in ("ORDER", "SWAP", "TILE", "LOCAL", "GROUP", "GROUPTOP"):
         workgroups.values_stay_in_their_workgroup(kernel, opt, schedule)

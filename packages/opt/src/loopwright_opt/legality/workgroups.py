@@ -7,14 +7,17 @@ from itertools import zip_longest
 from math import prod
 
 from loopwright_core.ir.uop import Variable
+from loopwright_core.kernel.copies import is_own
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.phases import split_axes
 from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.kernel.statements import splits
 from loopwright_core.plugin.target import Target
-from loopwright_opt.axes import inside, refuse
+from loopwright_opt.axes import refuse
 from loopwright_opt.facts import Facts, Statement, facts_of
+from loopwright_opt.legality.keeps import kept_bytes
+from loopwright_opt.legality.stages import staged_bytes
 from loopwright_opt.text import WORKGROUP_OPS
 
 # Axes whose steps are threads of one workgroup.
@@ -110,15 +113,16 @@ def _launched(statements: Sequence[Statement], schedule: Schedule) -> int:
 
 def shared_memory_is_enough(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
     """The parts of all grouped reduces and the tiles of all stages fit shared memory together."""
-    used = shared_bytes(facts_of(kernel), schedule)
+    used = shared_bytes(kernel, schedule)
     if used > target.shared_bytes:
         reason = f"{used} bytes of shared memory are more than the target's {target.shared_bytes}"
         refuse(kernel, opt, reason)
 
 
-def shared_bytes(facts: Facts, schedule: Schedule) -> int:
-    """What grouped reduces and staged loads hold in shared memory."""
-    used = 0
+def shared_bytes(kernel: Kernel, schedule: Schedule) -> int:
+    """What grouped reduces, staged accesses and values kept for other threads take of shared
+    memory."""
+    facts, used = facts_of(kernel), 0
     grouped = [a for a in schedule.axes if a.kind is AxisKind.GROUP]
     for s in facts.statements if grouped else ():
         groups = [a for a in grouped if a.dim in s.bound]
@@ -130,10 +134,12 @@ def shared_bytes(facts: Facts, schedule: Schedule) -> int:
             ]
             used += s.itemsize * _product([*groups, *held])
     for stage in schedule.stages:
-        access = facts.accesses.get(stage.access)
-        if access is not None:
-            tile = inside(schedule, stage.at, access.dims)
-            used += access.dtype.itemsize * _product(tile)
+        if stage.mode == "keep":
+            instances = kernel.shared[int(stage.access[1:])]
+            if not is_own(schedule, stage.at, [d for u in instances for d in facts.free[u]]):
+                used += kept_bytes(facts, schedule, stage.at, instances)
+            continue
+        used += staged_bytes(schedule, stage, facts.accesses[stage.access])
     return used
 
 
@@ -154,14 +160,6 @@ def groups_lie_with_their_reduce(kernel: Kernel, opt: Opt, schedule: Schedule) -
             if axis.kind is AxisKind.GROUP and axis.dim in statement.bound:
                 reason = f"other loops stand between the group and {statement.label}"
                 refuse(kernel, opt, reason, axis.name)
-
-
-def threads_keep_no_values(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:
-    """KEEP, halo tiles and prefetches are one thread's own."""
-    for stage in schedule.stages:
-        if stage.mode != "panel":
-            what = "KEEP" if stage.mode == "keep" else "a halo tile"
-            refuse(kernel, opt, f"{what} is for kernels without LOCAL and GROUP", stage.at)
 
 
 def values_stay_in_their_workgroup(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:
