@@ -60,6 +60,21 @@ def best(x):
     return lw.named_kernel("work", lambda a: a + 1.0)(x) * 2.0
 
 
+TWICE = "void twice(const float *a, float *b) { for (int i = 0; i < 12; i++) b[i] = 2 * a[i]; }"
+PARTS = '''
+static float third(float x) { return x / 3; }
+void twice(const float *a, float *b, int thread) {
+    for (int i = thread * 6; i < thread * 6 + 6; i++) b[i] = third(a[i]);
+}
+'''
+
+
+def own(x):
+    y = lw.kernel(TWICE, [x + 1.0], ((12,), lw.float32))
+    z = lw.kernel(TWICE, [y], ((12,), lw.float32))
+    return lw.kernel(PARTS, [y], ((12,), lw.float32), 2) - 1.0, z
+
+
 def flags(x):
     return lw.logical_not(x), lw.any(x)
 """
@@ -73,6 +88,7 @@ CASES = {
     "halves": ["x=bf16[50]"],
     "flags": ["x=bool[9]"],
     "best": ["x=f32[12]"],
+    "own": ["x=f32[12]"],
 }
 
 

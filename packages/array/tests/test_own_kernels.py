@@ -77,12 +77,120 @@ def test_several_results_and_threads() -> None:
 
 
 def test_a_jitted_function_takes_its_results() -> None:
-    """The result is an input like any array; within a trace a kernel is refused at the user's
-    line."""
+    """The result is an input like any array."""
     f = lw.jit(lambda x: x + 1.0)
     np.testing.assert_array_equal(np.asarray(f(twice(X))), 2 * X + 1)
-    with pytest.raises(TraceError, match="runs by itself and is not traced"):
-        lw.jit(lambda x: twice(x))(lw.asarray(X))
+
+
+BOTH = """
+void both(const float *a, const float *b, float *sum, float *product) {
+    for (int i = 0; i < 12; i++) { sum[i] = a[i] + b[i]; product[i] = a[i] * b[i]; }
+}
+"""
+
+
+def both(a: Any, b: Any) -> Any:
+    return lw.kernel(BOTH, [a, b], [((3, 4), lw.float32), ((12,), lw.float32)])
+
+
+def chain(x: Any, y: Any) -> Any:
+    """Generated and hand-written kernels in turn; an output of each kind, and one never read."""
+    total, product = both(lw.exp(x * 0.1), y)
+    turned = lw.permute_dims(total, (1, 0)) + 1.0
+    first, _ = both(lw.reshape(turned, (12,)), twice(product))
+    return first * 2.0, product, lw.sum(total)
+
+
+def test_it_is_a_launch_of_a_jitted_function() -> None:
+    """Within a trace it runs between generated kernels, once a call, over the call's own arrays."""
+    f = lw.jit(chain)
+    for seed in range(3):
+        x, y = np.random.default_rng(seed).standard_normal((2, 12)).astype(np.float32)
+        for got, want in zip(f(x, y), chain(lw.asarray(x), lw.asarray(y)), strict=True):
+            np.testing.assert_array_equal(np.asarray(got), want.numpy())
+    names = [k.name for k in f.kernels(X, X)]
+    assert names.count("both") == 1 and names.count("twice") == 1
+
+
+def test_a_jitted_function_of_nothing_else() -> None:
+    """Its arguments may go straight in, and its results out; a result may be an argument too."""
+    f = lw.jit(lambda a, b: (both(a, b), a))
+    (total, product), same = f(X, X)
+    np.testing.assert_array_equal(total, (X + X).reshape(3, 4))
+    np.testing.assert_array_equal(product, X * X)
+    np.testing.assert_array_equal(same, X)
+    out = np.empty(12, np.float32)
+    g = lw.jit(twice)
+    g(X, out=out)
+    np.testing.assert_array_equal(out, 2 * X)
+    h = lw.jit(lambda x: twice(x) + 1.0, donate=("x",))
+    np.testing.assert_array_equal(h(lw.asarray(X, copy=True)).numpy(), 2 * X + 1)
+
+
+def test_each_call_of_a_jitted_function_runs_it() -> None:
+    """A kernel without inputs runs once a call, not once for all."""
+    f = lw.jit(lambda x: lw.kernel(COUNT, [], ((), lw.int64)) + x)
+    assert [int(f(np.int64(10))) for _ in range(3)] == [11, 12, 13]
+
+
+def test_what_a_trace_knows_of_it() -> None:
+    """Results have no values in a trace and none after it; what closes over an earlier result
+    reads that; an unused call is left out; an empty input has no elements."""
+    with pytest.raises(TraceError, match="are not known yet"):
+        lw.jit(lambda x: float(twice(x)[0]))(X)
+    kept: list[Any] = []
+    lw.jit(lambda x: kept.append(twice(x)) or x + 1.0)(X)
+    with pytest.raises(TraceError, match="made while"):
+        kept[0].numpy()
+    before = twice(X)
+    np.testing.assert_array_equal(np.asarray(lw.jit(lambda x: twice(before) + x)(X)), 5 * X)
+    assert "twice" not in [k.name for k in lw.jit(lambda x: (twice(x), x + 1.0)[1]).kernels(X)]
+    text = "void f(const float *none, const float *a, float *b) { b[0] = a[0]; }"
+    g = lw.jit(lambda e, x: lw.kernel(text, [e, x], ((1,), lw.float32)))
+    assert float(np.asarray(g(np.zeros((0, 3), np.float32), X + 5))[0]) == 5.0
+
+
+def test_dynamic_axes_are_refused() -> None:
+    """A text has fixed sizes."""
+    n = lw.Variable("n", 1, 99)
+    with pytest.raises(LoopwrightError, match="input 0 has an axis of varying size"):
+        lw.jit(lambda x: twice(x), dynamic={"x": {0: n}})(X)
+
+
+def test_jitted_from_several_threads() -> None:
+    """Two threads call one function with hand-written kernels; each gets its own results."""
+    f = lw.jit(chain)
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        x, y = np.random.default_rng(seed).standard_normal((2, 12)).astype(np.float32)
+        want = [np.asarray(v) for v in chain(lw.asarray(x), lw.asarray(y))]
+        for _ in range(50):
+            got = f(x, y)
+            if any(not np.array_equal(a, b) for a, b in zip(got, want, strict=True)):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_it_is_listed_among_kernels() -> None:
+    """`lw.kernels` shows it where it runs, with its text and its launch, until it has run."""
+    y = twice(lw.exp(lw.asarray(X))) + 1.0
+    views = lw.kernels(y)
+    assert [v.name == "twice" for v in views] == [False, True, False]
+    own = views[1]
+    assert (own.source, own.opts, own.describe()) == (TWICE, (), "twice (hand-written)")
+    assert own.launch[0].threads == 1 and own.estimate.bytes == 96
+    assert own.explain() == ("its text is hand-written",) and own.compile()
+    y.numpy()
+    assert lw.kernels(y) == []
+    z = both(twice(X), twice(twice(X)))[1]
+    assert [v.name for v in lw.kernels(z)] == ["twice", "both"]
 
 
 def test_the_compilers_message_has_the_users_lines() -> None:

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from loopwright.evaluate import build_distinct, make_plan
+from loopwright.handwritten import HandWritten
 from loopwright.named import named_kernel
 from loopwright.options import current
+from loopwright.own import pending_calls
 from loopwright_core.built import Built
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, fail
+from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.plugin.loader import registry
 from loopwright_core.program.program import Estimate
 
@@ -31,13 +34,18 @@ class LaunchSize:
 class KernelView:
     """One kernel of an expression. Its text is there; `compile()` alone starts a compiler."""
 
-    def __init__(self, built: Built) -> None:
+    def __init__(self, built: Built | HandWritten) -> None:
         self._built = built
+
+    @property
+    def _kernel(self) -> Kernel | None:
+        """None for a hand-written text."""
+        return self._built.kernel if isinstance(self._built, Built) else None
 
     @property
     def name(self) -> str:
         """The kernel's name: `r_` (has a reduce) or `e_` and its sizes, or what the user gave."""
-        return self._built.kernel.name
+        return self._built.program.name
 
     @property
     def source(self) -> str:
@@ -46,12 +54,14 @@ class KernelView:
 
     @property
     def opts(self) -> tuple[str, ...]:
-        """The steps of its schedule, as `lw.options(opts=[...])` takes them."""
-        return tuple(map(str, self._built.kernel.schedule.opts))
+        """The steps of its schedule, as `lw.options(opts=[...])` takes them; none where the text is
+        hand-written."""
+        return () if self._kernel is None else tuple(map(str, self._kernel.schedule.opts))
 
     @property
     def estimate(self) -> Estimate:
-        """Floating point operations and compulsory bytes of one launch, by counting."""
+        """Floating point operations and compulsory bytes of one launch, by counting. Of a
+        hand-written text only the bytes of its arrays are known."""
         return self._built.program.estimate
 
     @property
@@ -62,17 +72,21 @@ class KernelView:
         )
 
     @property
-    def built(self) -> Built:
-        """The kernel at every stage of the pipeline."""
+    def built(self) -> Built | HandWritten:
+        """The kernel at every stage of the pipeline, or the text that a user wrote."""
         return self._built
 
     def describe(self, width: int | None = None, colour: bool = False) -> str:
         """One line: the name and the axes in nest order, cut to `width` columns."""
-        return self._built.kernel.describe(width, colour)
+        if self._kernel is None:
+            return f"{self.name} (hand-written)"[:width]
+        return self._kernel.describe(width, colour)
 
     def explain(self) -> tuple[str, ...]:
         """The schedule in sentences, one for each thing that was decided."""
-        return self._built.kernel.explain()
+        if self._kernel is None:
+            return ("its text is hand-written",)
+        return self._kernel.explain()
 
     def compile(self) -> bytes:
         """The compiled text. Raises CompileError, DeviceError."""
@@ -101,7 +115,11 @@ def kernels(*arrays: Array, device: str | None = None) -> list[KernelView]:
         by_device.setdefault(device or array._device, []).append(array._uop)
     views: list[KernelView] = []
     for name, uops in by_device.items():
-        plan = make_plan(uops, name)
-        built = build_distinct(plan, registry().device(name), current())
+        target = registry().device(name)
+        built: list[Built | HandWritten] = []
+        for written, inputs in pending_calls(uops):
+            built += build_distinct(make_plan(inputs, name), target, current())
+            built.append(written)
+        built += build_distinct(make_plan(uops, name), target, current())
         views += [KernelView(b) for b in dict.fromkeys(built)]
     return views

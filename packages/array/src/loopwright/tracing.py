@@ -6,13 +6,16 @@ import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from loopwright.callers import users_call, users_line
 from loopwright_core.errors import ArgumentError, TraceError, fail
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp, toposort
+
+if TYPE_CHECKING:
+    from loopwright.own import OwnLaunch
 
 # What a user wrote, by the function of ours that was called first.
 _WRITTEN = {
@@ -41,12 +44,14 @@ _NUMBERS = ("__int__", "__float__", "__index__", "__complex__", "item", "tolist"
 class Trace:
     """One run of a function over arrays without values, on a device. `name`: the function's."""
 
-    __slots__ = ("__weakref__", "device", "is_running", "name", "numbers")
+    __slots__ = ("__weakref__", "calls", "device", "is_running", "name", "numbers")
 
     def __init__(self, name: str, device: str) -> None:
         self.name, self.device, self.is_running = name, device, True
         # The inputs that Python floats became, by float and dtype, each with its value.
         self.numbers: dict[tuple[int, DType], tuple[UOp, float]] = {}
+        # The launches of hand-written kernels, in the order in which they were asked for.
+        self.calls: list[OwnLaunch] = []
 
 
 class Number(float):
@@ -93,6 +98,15 @@ _absent: dict[int, Trace | str] = {}
 def add_input(trace: Trace, node: UOp) -> UOp:
     """Let a BUFFER stand for an input of the trace: it has no memory, ever."""
     return _without_memory(node, trace)
+
+
+def add_call(launch: OwnLaunch) -> None:
+    """Let the trace that runs in this thread launch a hand-written kernel."""
+    trace = _running.trace
+    assert trace is not None
+    for node in launch.results:
+        _without_memory(node, trace)
+    trace.calls.append(launch)
 
 
 def add_donated(node: UOp, name: str) -> None:

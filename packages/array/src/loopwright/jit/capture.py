@@ -13,10 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from loopwright import tracing
+from loopwright import graph, tracing
 from loopwright.evaluate import Plan, build_all, make_plan
 from loopwright.extents import actual, most
-from loopwright.memory import has_storage
+from loopwright.fuse import FusedKernel
+from loopwright.handwritten import HandWritten
+from loopwright.memory import empty_buffer, has_storage
+from loopwright.own import OwnLaunch
 from loopwright_core.built import Built
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
@@ -56,7 +59,7 @@ class Row:
 class CapturedKernel:
     """One launch: `rows` by slot of the kernel, `variables` in the order of its program."""
 
-    built: Built
+    built: Built | HandWritten
     rows: tuple[int, ...]
     variables: tuple[int, ...]
 
@@ -112,6 +115,20 @@ class Captured:
         return self.n_inputs + self.n_outputs + self.n_constants
 
 
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """What a capture runs, in order. `launches`: generated kernels and hand-written ones.
+
+    `buffers`: of each launch, by slot. `bases`: for each value the BUFFER that has its elements;
+    None: it has none. `results`: the BUFFERs that launches write and that are values.
+    """
+
+    launches: tuple[Built | HandWritten, ...]
+    buffers: tuple[tuple[UOp, ...], ...]
+    bases: tuple[UOp | None, ...]
+    results: tuple[UOp, ...]
+
+
 def capture(
     values: Sequence[UOp],
     inputs: Sequence[UOp],
@@ -120,37 +137,36 @@ def capture(
     name: str,
     kernel_name: str | None = None,
     donated: Sequence[int] = (),
+    calls: Sequence[OwnLaunch] = (),
 ) -> Captured:
     """The computation of nodes from BUFFERs that stand for the inputs; nothing runs or compiles.
 
     `kernel_name`: what kernels are called that have no name of their own. `donated`: inputs whose
-    memory outputs may take.
+    memory outputs may take. `calls`: of hand-written kernels, in the order in which they were made.
     """
-    plan, bases = _plan(values, inputs, device, kernel_name)
-    built = build_all(plan, registry().device(device), options) if plan.kernels else []
-    constants = _constants(plan, inputs, bases)
-    table, rows = _lay_out(plan, inputs, constants)
-    variables = tuple(dict.fromkeys(v for b in built for v in b.program.variables))
+    steps = _steps(values, inputs, device, options, kernel_name, calls)
+    constants = _constants(steps, inputs)
+    table, rows = _lay_out(steps, inputs, constants)
+    variables = tuple(dict.fromkeys(v for b in steps.launches for v in b.program.variables))
     outputs = [
         Output(node.dtype, shape_of(node), None if base is None else rows[base])
-        for node, base in zip(values, bases, strict=True)
+        for node, base in zip(values, steps.bases, strict=True)
     ]
     kernels = [
         CapturedKernel(
-            b,
-            tuple([rows[buffer] for buffer in kernel.buffers]),
-            tuple([variables.index(v) for v in b.program.variables]),
+            built,
+            tuple([rows[buffer] for buffer in buffers]),
+            tuple([variables.index(v) for v in built.program.variables]),
         )
-        for kernel, b in zip(plan.kernels, built, strict=True)
+        for built, buffers in zip(steps.launches, steps.buffers, strict=True)
     ]
-    n_outputs = len(dict.fromkeys(plan.results))
     return Captured(
         name,
         device,
         tuple(kernels),
         tuple(table),
         len(inputs),
-        n_outputs,
+        len(steps.results),
         len(constants),
         constants,
         tuple(outputs),
@@ -159,14 +175,67 @@ def capture(
     )
 
 
-def _plan(
-    values: Sequence[UOp], inputs: Sequence[UOp], device: str, kernel_name: str | None
-) -> tuple[Plan, list[UOp | None]]:
-    """The kernels, and for each value the BUFFER that has its elements; None: it has none."""
-    given = frozenset(inputs)
-    for node in toposort(values):
-        if node.op is Op.BUFFER and node not in given:
+def _steps(
+    values: Sequence[UOp],
+    inputs: Sequence[UOp],
+    device: str,
+    options: Options,
+    kernel_name: str | None,
+    calls: Sequence[OwnLaunch],
+) -> _Steps:
+    """The generated kernels, cut by the hand-written ones: those write memory, and read it."""
+    known = frozenset([*inputs, *(node for call in calls for node in call.results)])
+    for node in toposort([*values, *(node for call in calls for node in call.inputs)]):
+        if node.op is Op.BUFFER and node not in known:
             tracing.refuse_foreign(node)
+    kernels: list[FusedKernel] = []
+    names: list[str | None] = []
+    order: list[tuple[HandWritten, tuple[UOp, ...]] | None] = []  # None: the next generated kernel
+
+    def generate(wanted: Sequence[UOp]) -> list[UOp | None]:
+        plan, bases = _plan(wanted, device)
+        kernels.extend(plan.kernels)
+        names.extend(plan.names)
+        order.extend([None] * len(plan.kernels))
+        return bases
+
+    for call in _needed(calls, values):
+        bases = generate(call.inputs)
+        given = [
+            base if base is not None else empty_buffer(node.dtype, graph.shape(node), device)
+            for node, base in zip(call.inputs, bases, strict=True)
+        ]
+        order.append((call.written, (*given, *call.results)))
+    bases = generate(values)
+    plan = Plan(tuple(kernels), tuple(names), ())
+    if kernel_name is not None:
+        plan = Plan(plan.kernels, _names(plan, kernel_name), ())
+    built = build_all(plan, registry().device(device), options) if kernels else []
+    generated = iter([(b, kernel.buffers) for b, kernel in zip(built, kernels, strict=True)])
+    launches = [next(generated) if step is None else step for step in order]
+    written = {b for _, buffers in launches for b in buffers if not has_storage(b)}
+    results = dict.fromkeys(b for b in bases if b is not None and b in written - {*inputs})
+    return _Steps(
+        tuple([launch for launch, _ in launches]),
+        tuple([buffers for _, buffers in launches]),
+        tuple(bases),
+        tuple(results),
+    )
+
+
+def _needed(calls: Sequence[OwnLaunch], values: Sequence[UOp]) -> list[OwnLaunch]:
+    """The calls whose results the values are computed from, or other such calls take."""
+    found: list[OwnLaunch] = []
+    leaves = {node for node in toposort(values) if node.op is Op.BUFFER}
+    for call in reversed(calls):
+        if not leaves.isdisjoint(call.results):
+            found.append(call)
+            leaves.update(node for node in toposort(call.inputs) if node.op is Op.BUFFER)
+    return found[::-1]
+
+
+def _plan(values: Sequence[UOp], device: str) -> tuple[Plan, list[UOp | None]]:
+    """The kernels, and for each value the BUFFER that has its elements; None: it has none."""
     bases: list[UOp | None] = []
     computed: dict[UOp, int] = {}
     for node in values:
@@ -181,8 +250,6 @@ def _plan(
             computed.setdefault(node, len(computed))
             bases.append(node)
     plan = make_plan(tuple(computed), device)
-    if kernel_name is not None:
-        plan = Plan(plan.kernels, _names(plan, kernel_name), plan.results)
     places = {node: plan.results[i] for node, i in computed.items()}
     return plan, [base if base is None else places.get(base, base) for base in bases]
 
@@ -198,16 +265,16 @@ def _names(plan: Plan, name: str) -> tuple[str | None, ...]:
     return tuple(found)
 
 
-def _constants(plan: Plan, inputs: Sequence[UOp], bases: Sequence[UOp | None]) -> tuple[UOp, ...]:
+def _constants(steps: _Steps, inputs: Sequence[UOp]) -> tuple[UOp, ...]:
     """The BUFFERs with memory of their own that kernels read or that are results as they are."""
     given = frozenset(inputs)
-    touched = [b for kernel in plan.kernels for b in kernel.buffers]
-    touched += [b for b in bases if b is not None]
+    touched = [b for buffers in steps.buffers for b in buffers]
+    touched += [b for b in steps.bases if b is not None]
     return tuple(dict.fromkeys(b for b in touched if b not in given and has_storage(b)))
 
 
 def _lay_out(
-    plan: Plan, inputs: Sequence[UOp], constants: Sequence[UOp]
+    steps: _Steps, inputs: Sequence[UOp], constants: Sequence[UOp]
 ) -> tuple[list[Row], dict[UOp, int]]:
     """The table, and the row of every BUFFER."""
     table: list[Row] = []
@@ -219,13 +286,13 @@ def _lay_out(
             table.append(Row(kind, buffer.dtype, buffer.arg.shape))
 
     add("input", inputs)
-    add("output", dict.fromkeys(plan.results))
+    add("output", steps.results)
     add("constant", constants)
     first = len(table)
     sizes, places = share_memory(
         [
-            [(b, _n_bytes(b.dtype, b.arg.shape)) for b in kernel.buffers if b not in rows]
-            for kernel in plan.kernels
+            [(b, _n_bytes(b.dtype, b.arg.shape)) for b in buffers if b not in rows]
+            for buffers in steps.buffers
         ]
     )
     for block, size in enumerate(sizes):

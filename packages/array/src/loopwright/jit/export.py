@@ -9,6 +9,7 @@ from math import prod
 
 import numpy as np
 
+from loopwright.handwritten import HandWritten
 from loopwright.jit.capture import Captured, CapturedKernel, Output
 from loopwright.jit.export_main import c_type, main_text, readme_text
 from loopwright.memory import storage
@@ -82,10 +83,12 @@ def export_c(captured: Captured, name: str) -> Exported:
     return Exported(files, command)
 
 
-def _functions(kernels: Iterable[CapturedKernel], name: str) -> dict[Built, tuple[str, ...]]:
+def _functions(
+    kernels: Iterable[CapturedKernel], name: str
+) -> dict[Built | HandWritten, tuple[str, ...]]:
     """Names of each kernel's functions, one a phase, that no other function of the export has."""
     taken = {name}
-    found: dict[Built, tuple[str, ...]] = {}
+    found: dict[Built | HandWritten, tuple[str, ...]] = {}
     for kernel in kernels:
         if kernel.built in found:
             continue
@@ -167,7 +170,9 @@ def _constant(n: int, buffer: UOp) -> str:
     )
 
 
-def _driver(captured: Captured, name: str, functions: dict[Built, tuple[str, ...]]) -> str:
+def _driver(
+    captured: Captured, name: str, functions: dict[Built | HandWritten, tuple[str, ...]]
+) -> str:
     table = captured.table
     first_constant, first_temporary = captured.first_constant, captured.first_temporary
     constants = table[first_constant:first_temporary]
@@ -189,7 +194,9 @@ def _driver(captured: Captured, name: str, functions: dict[Built, tuple[str, ...
     for n in range(first_temporary, len(table)):
         places[n] = f"(void *)(work + {offset})"
         offset += _padded(table[n].n_bytes)
-    shared: dict[Built, int] = {}  # where a kernel's arrays begin that its phases share
+    shared: dict[
+        Built | HandWritten, int
+    ] = {}  # where a kernel's arrays begin that its phases share
     own = most = 0
     for built in functions:
         shared[built] = offset
@@ -235,7 +242,7 @@ def _padded(n_bytes: int) -> int:
     return -(-n_bytes // ALIGNMENT) * ALIGNMENT
 
 
-def _prototype(built: Built, names: Sequence[str]) -> str:
+def _prototype(built: Built | HandWritten, names: Sequence[str]) -> str:
     program = built.program
     found = []
     for name, phase in zip(names, program.phases, strict=True):

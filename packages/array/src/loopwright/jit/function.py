@@ -132,7 +132,7 @@ class Jitted:
         variant = self._variant(call, owner, False)
         if call.options.opts_by_kernel:
             for kernel in variant.captured.kernels:
-                note_kernel(kernel.built.kernel.name)
+                note_kernel(kernel.built.program.name)
         if out is not None:
             return self._call_into(Out(out, variant.captured, call.values), call, variant)
         step = variant.one_step()

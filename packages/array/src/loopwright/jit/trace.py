@@ -111,7 +111,9 @@ def trace(
         values = [_node(one, path, device) for one, path in zip(returned, where, strict=True)]
         numbers = tuple(running.numbers.values())
         inputs += [node for node, _ in numbers]
-        captured = capture(values, inputs, device, current(), name, kernel_name, donated)
+        captured = capture(
+            values, inputs, device, current(), name, kernel_name, donated, running.calls
+        )
         # what a later call fills the containers with is no value of this one
         shell = tree.put_together(result, iter([np.False_] * len(values)), float)
     found = tuple([np.array(value, node.dtype.numpy) for node, value in numbers])

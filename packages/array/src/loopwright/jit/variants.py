@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Hashable
 
 from loopwright.callers import users_level
+from loopwright.handwritten import HandWritten
 from loopwright.jit.call import Call
 from loopwright.jit.variant import Variant
 from loopwright_core.built import Built
@@ -28,7 +29,7 @@ class Variants:
         self._by_key: dict[tuple[Hashable, ...], Variant] = {}
         self._labels: dict[tuple[Hashable, ...], tuple[str, ...]] = {}
         self._lock = new_rlock()
-        self._kernels: set[tuple[Built, ...]] = set()
+        self._kernels: set[tuple[Built | HandWritten, ...]] = set()
 
     def get(self, call: Call, make: Callable[[], Variant]) -> Variant:
         """The variant for that call; one thread makes it while others wait."""
