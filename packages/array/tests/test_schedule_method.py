@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright.options import current
+from loopwright.road import follow
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, OptError
 
 X = np.arange(4096, dtype=np.float32)
@@ -79,15 +83,55 @@ def test_within_jit() -> None:
 
 
 def test_what_cannot_be_scheduled() -> None:
-    """Illegal steps name kernel and axis; a computed array has no kernel; steps are text."""
-    y = (lw.asarray(X) * 9.0).schedule("UNROLL i 4")
-    with pytest.raises(OptError, match=r"UNROLL is for reduce axes \(in kernel e_4096, axis i/1\)"):
-        y.numpy()
-    with pytest.raises(OptError):
-        lw.kernels((lw.asarray(X) * 8.0).schedule("NONSENSE"))
+    """A computed array has no kernel; steps are text."""
     with pytest.raises(ArgumentError, match="its values are there already"):
         lw.asarray(X).schedule("UPCAST i 4")
     with pytest.raises(ArgumentError, match="at least one step"):
         (lw.asarray(X) * 2.0).schedule(" · ")
     with pytest.raises(ArgumentTypeError):
         (lw.asarray(X) * 2.0).schedule(4)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["NONSENSE", "UPCAST i", "UPCAST i 4 · TILE 4 i", ["ORDER i"]])
+def test_texts_that_are_no_steps(text: str | list[str]) -> None:
+    """They are refused where they are written, before any kernel is made."""
+    x = lw.asarray(X) * 8.0
+    line = sys._getframe().f_lineno + 2
+    with pytest.raises(OptError) as told:
+        x.schedule(text)
+    assert told.value.__notes__ == [f"scheduled at {__file__}:{line}"]
+
+
+@pytest.mark.parametrize("by", ["numpy", "kernels", "jit", "named options", "road"])
+def test_steps_that_are_not_legal(by: str) -> None:
+    """When the kernel is made the error names kernel, axis and the line that gave the schedule."""
+    line = sys._getframe().f_lineno + 1
+    y = (lw.asarray(X) * 9.0).schedule("UNROLL i 4")
+    rule = r"UNROLL is for reduce axes \(in kernel \w*, axis i/1\)"
+    with pytest.raises(OptError, match=rule) as told:
+        if by == "numpy":
+            (y + 1.0).numpy()
+        elif by == "kernels":
+            lw.kernels(y + 1.0)
+        elif by == "road":
+            follow([y._uop], "cpu", current())
+        elif by == "named options":
+            with lw.options(opts={"e_4096": ["UPCAST i 4"]}):
+                y.numpy()
+        else:
+            line = sys._getframe().f_lineno + 1
+            lw.jit(lambda x: (x * 9.0).schedule("UNROLL i 4"))(X)
+    assert f"scheduled at {__file__}:{line}" in told.value.__notes__
+
+
+def test_lines_do_not_meet() -> None:
+    """Equal schedules of equal values on two lines are told apart in errors."""
+    first = (lw.asarray(X) * 9.0).schedule("UNROLL i 4")
+    x = lw.asarray(X)
+    second, third = (x * 9.0).schedule("UNROLL i 4"), (x * 9.0).schedule("UNROLL i 4")
+    lines = []
+    for y in (first, second, third):
+        with pytest.raises(OptError) as told:
+            y.numpy()
+        lines.append(told.value.__notes__[0])
+    assert lines[0] != lines[1] == lines[2]

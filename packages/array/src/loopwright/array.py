@@ -268,8 +268,9 @@ class Array(Methods, Operators):
         """The same value, stored by a kernel of its own that is scheduled by these steps.
 
         `steps`: one text, `"UPCAST i 4 · UNROLL k 8"`, or a list of texts. They come before what
-        `lw.options` says. Raises ArgumentError where nothing is left to compute; OptError, for a
-        step that is not legal, when the kernel is made.
+        `lw.options` says. Raises ArgumentError where nothing is left to compute, and OptError for
+        a text that is no step. A step that is not legal is an OptError when the kernel is made,
+        which names the line of this call.
         """
         from loopwright.named import with_schedule
         from loopwright.options import steps as steps_of

@@ -175,7 +175,13 @@ def build_all(plan: Plan, device: Device, options: Options) -> list[Built]:
         if options.opts_by_kernel:
             return build_distinct(plan, device, options)
         pairs = zip(plan.kernels, plan.names, strict=True)
-        return [pipeline.build(k.ast, device, options_of(k, options), name) for k, name in pairs]
+        return [build_one(kernel, device, options, name) for kernel, name in pairs]
+
+
+def build_one(kernel: FusedKernel, device: Device, options: Options, name: str | None) -> Built:
+    """The kernel as text, by the schedule that the user gave it where there is one."""
+    with named.telling_schedule(kernel):
+        return pipeline.build(kernel.ast, device, options_of(kernel, options), name)
 
 
 def build_distinct(plan: Plan, device: Device, options: Options) -> list[Built]:
@@ -184,7 +190,7 @@ def build_distinct(plan: Plan, device: Device, options: Options) -> list[Built]:
     built: list[Built] = []
     for kernel, wanted, name in distinct_names(plan, lambda a: _usual_name(a, device, options)):
         note_kernel(name)
-        built.append(pipeline.build(kernel.ast, device, options_of(kernel, options), wanted))
+        built.append(build_one(kernel, device, options, wanted))
     return built
 
 

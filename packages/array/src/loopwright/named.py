@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from loopwright.callers import users_line
 from loopwright.fuse import FusedKernel
 from loopwright.identifiers import legal_name
 from loopwright.memory import buffer_node
-from loopwright_core.errors import ArgumentTypeError, fail
+from loopwright_core.errors import ArgumentTypeError, OptError, fail
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.shape import shape_of
 from loopwright_core.ir.uop import UOp, toposort
+from loopwright_core.plugin.loader import registry
 
 R = TypeVar("R")
 
@@ -22,11 +25,13 @@ R = TypeVar("R")
 @dataclass(frozen=True, slots=True)
 class Mark:
     """What is said of a value's kernels. `name`: of those that compute it from `inputs`, nodes of
-    the graph; None: their usual ones. `opts`: the schedule of the kernel that stores the value."""
+    the graph; None: their usual ones. `opts`: the schedule of the kernel that stores the value;
+    `scheduled_at`: the user's line that gave it."""
 
     name: str | None
     inputs: tuple[UOp, ...]
     opts: tuple[str, ...] | None = None
+    scheduled_at: str = ""
 
 
 def mark_of(node: UOp) -> Mark | None:
@@ -69,8 +74,28 @@ def named_kernel(name: str, fn: Callable[..., R]) -> Callable[..., R]:
 
 
 def with_schedule(node: UOp, opts: tuple[str, ...]) -> UOp:
-    """The value, stored by a kernel that is scheduled by these steps and no others."""
-    return _marked(node, opts=opts)
+    """The value, stored by a kernel that is scheduled by these steps and no others.
+
+    Raises OptError for a text that is no step; one that is not legal shows when the kernel is made.
+    """
+    line = users_line()
+    try:
+        registry().hook.loopwright_opts(texts=list(opts))
+    except OptError as error:
+        error.add_note(f"scheduled at {line}")
+        raise
+    return _marked(node, opts=opts, scheduled_at=line)
+
+
+@contextmanager
+def telling_schedule(kernel: FusedKernel) -> Iterator[None]:
+    """An error in the schedule that the user gave the kernel names the line that gave it."""
+    try:
+        yield
+    except OptError as error:
+        if kernel.opts is not None:
+            error.add_note(f"scheduled at {kernel.scheduled_at}")
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +140,14 @@ def stages(stores: Sequence[UOp]) -> list[Stage]:
 
 def scheduled(stage: Stage, kernels: Sequence[FusedKernel]) -> list[FusedKernel]:
     """The stage's kernels; the one that stores the marked value with the schedule given to it."""
-    if stage.mark is None or stage.mark.opts is None:
+    mark = stage.mark
+    if mark is None or mark.opts is None:
         return list(kernels)
     value = stage.stores[0].src[1]
-    return [replace(k, opts=stage.mark.opts) if value in k.values else k for k in kernels]
+    return [
+        replace(k, opts=mark.opts, scheduled_at=mark.scheduled_at) if value in k.values else k
+        for k in kernels
+    ]
 
 
 class Names:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from loopwright.evaluate import check_opts, distinct_names, make_plan, options_of
+from loopwright.named import telling_schedule
 from loopwright.options import note_kernel
 from loopwright_core import dump, notes, pipeline, progress
 from loopwright_core.dump import AccessRow
@@ -107,7 +108,8 @@ def follow(uops: Sequence[UOp], device_name: str, options: Options) -> Road:
         own = fused.ast, fused.opts
         known = kernels.get(own)
         if known is None:
-            kernels[own] = _follow_kernel(fused.ast, device, options_of(fused, options), wanted)
+            with telling_schedule(fused):
+                kernels[own] = _follow_kernel(fused.ast, device, options_of(fused, options), wanted)
         else:
             kernels[own] = replace(known, n_uses=known.n_uses + 1)
     return Road(show(tuple(uops)), _decisions(uops, told), tuple(kernels.values()))

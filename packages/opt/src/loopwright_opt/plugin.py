@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from loopwright_core.errors import OptError, fail
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.options import Options
+from loopwright_core.kernel.schedule import Opt
 from loopwright_core.plugin import hookimpl
 from loopwright_core.plugin.strategy import Strategy
 from loopwright_core.plugin.target import Target
@@ -35,6 +38,12 @@ def loopwright_schedule(kernel: Kernel, target: Target, options: Options) -> Ker
         return tune(kernel, target, options)
     what = f"schedule={options.schedule!r} is not known"
     fail(OptError, what, fix='Use "none", "heuristic" or "beam"')
+
+
+@hookimpl(trylast=True)
+def loopwright_opts(texts: Sequence[str]) -> list[Opt]:
+    """The steps of the texts, parsed."""
+    return list(parse(texts))
 
 
 @hookimpl(trylast=True)

@@ -16,7 +16,7 @@ class FusedKernel:
     """A kernel AST and what its slots are in the user's graph.
 
     `buffers`: the BUFFER of each slot. `outputs`: those it writes. `values`: the nodes it stores.
-    `opts`: the schedule that the user gave it, None where none was.
+    `opts`: the schedule that the user gave it, None where none was; `scheduled_at`: their line.
     """
 
     ast: UOp
@@ -24,6 +24,7 @@ class FusedKernel:
     outputs: tuple[UOp, ...]
     values: tuple[UOp, ...]
     opts: tuple[str, ...] | None = None
+    scheduled_at: str = ""
 
 
 def make_kernel(group: Group, stored: Mapping[UOp, UOp], place: Mapping[UOp, int]) -> FusedKernel:

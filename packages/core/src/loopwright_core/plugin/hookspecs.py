@@ -66,6 +66,14 @@ def loopwright_schedule(kernel: Kernel, target: Target, options: Options) -> Ker
     """
 
 
+@hookspec(firstresult=True)
+def loopwright_opts(texts: Sequence[str]) -> list[Opt] | None:
+    """The steps that a schedule's texts say, before any kernel is there to apply them to.
+
+    Raises OptError for a text that is no step. Whether a step is legal only a kernel tells.
+    """
+
+
 @hookspec
 def loopwright_strategies() -> list[Strategy]:
     """Heuristics with named parameters and ranges, collected: each proposes a schedule.
