@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from typing import Any
 
@@ -49,7 +50,8 @@ void count(long long *out) { out[0] = ++n; }
 
 def test_it_runs_once_and_only_when_needed() -> None:
     """However often a result is used, by however many threads, the function is called once."""
-    y = lw.kernel(COUNT, [], ((), lw.int64))
+    text = COUNT.replace("count", "count_once")  # a library of its own
+    y = lw.kernel(text, [], ((), lw.int64))
     found: list[int] = []
     threads = [threading.Thread(target=lambda: found.append(int(y + 0))) for _ in range(4)]
     for thread in threads:
@@ -191,6 +193,51 @@ def test_it_is_listed_among_kernels() -> None:
     assert lw.kernels(y) == []
     z = both(twice(X), twice(twice(X)))[1]
     assert [v.name for v in lw.kernels(z)] == ["twice", "both"]
+
+
+def test_inputs_are_values() -> None:
+    """What an input is bound to after the call is no input of it, in a trace neither."""
+
+    def f(x: Any) -> Any:
+        x = x + 1.0
+        y = twice(x)
+        x[0] = 100.0
+        z = twice(x)
+        x += 1.0
+        return y, z
+
+    want = 2 * (X + 1)
+    for y, z in (f(lw.asarray(X)), lw.jit(f)(lw.asarray(X))):
+        np.testing.assert_array_equal(y.numpy(), want)
+        np.testing.assert_array_equal(z.numpy(), [200, *want[1:]])
+
+
+def test_equal_texts_are_loaded_once() -> None:
+    """A text used again and again is one library, whose variables last."""
+    text = "static int n = 5;\nvoid again(int *out) { out[0] = ++n; }"
+    found = [int(lw.kernel(text, [], ((), lw.int32))) for _ in range(3)]  # type: ignore[arg-type]
+    assert found == [6, 7, 8]
+
+
+def test_opts_are_not_for_it() -> None:
+    """A schedule given by its name is refused as for any name that no kernel has."""
+    f = lw.jit(lambda x: twice(x) + 1.0)
+    refused = pytest.raises(ArgumentError, match="twice, and no kernel here has that name")
+    with refused, lw.options(opts={"twice": ["UPCAST i 4"]}):
+        f(X)
+
+
+@lw.jit
+def jitted_twice(x: Any) -> Any:
+    return twice(x + 1.0)
+
+
+def test_its_jitted_function_is_pickled() -> None:
+    """By name, as functions are; its results are pickled as values."""
+    again = pickle.loads(pickle.dumps(jitted_twice))
+    np.testing.assert_array_equal(again(X), 2 * (X + 1))
+    found = pickle.loads(pickle.dumps(again(lw.asarray(X))))
+    np.testing.assert_array_equal(found.numpy(), 2 * (X + 1))
 
 
 def test_the_compilers_message_has_the_users_lines() -> None:

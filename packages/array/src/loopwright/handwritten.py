@@ -84,6 +84,20 @@ class HandWritten:
             return self._loaded
 
 
+# Those of this process, the oldest out first: a library is loaded once however often it is used.
+_known: dict[HandWritten, HandWritten] = {}
+_MOST = 256
+
+
+def hand_written(source: str, program: Program, device: Device) -> HandWritten:
+    """The text as something to launch; the same object for the same text while it is kept."""
+    made = HandWritten(source, program, device)
+    found = _known.setdefault(made, made)
+    if len(_known) > _MOST:
+        _known.pop(next(iter(_known)), None)
+    return found
+
+
 def described_program(
     source: str,
     arrays: Sequence[Array],

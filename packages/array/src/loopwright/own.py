@@ -9,7 +9,7 @@ from typing import Any
 from loopwright import graph, tracing
 from loopwright.array import Array, as_device, refuse_devices
 from loopwright.evaluate import compute
-from loopwright.handwritten import HandWritten, described_program
+from loopwright.handwritten import HandWritten, described_program, hand_written
 from loopwright.memory import HostArray, Storage, attach, buffer_node, has_storage, storage
 from loopwright.promotion import as_dtype
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, DynamicShapeError, fail
@@ -70,10 +70,10 @@ def kernel(
     described = [_described(o) for o in ([outputs] if single else outputs)]
     if not described:
         fail(ArgumentError, "a kernel has at least one output", where="kernel")
-    device_name = arrays[0]._device if arrays else as_device(None)
+    device_name = arrays[0]._device if arrays else as_device(tracing.trace_device())
     device = registry().device(device_name)
     program = described_program(source, arrays, described, launch, name, device)
-    written = HandWritten(source, program, device)
+    written = hand_written(source, program, device)
     nodes = [buffer_node(dtype, shape) for shape, dtype in described]
     if tracing.is_tracing():
         tracing.add_call(OwnLaunch(written, tuple([a._uop for a in arrays]), tuple(nodes)))
@@ -156,10 +156,15 @@ def _inputs(inputs: Sequence[Any]) -> list[Array]:
         )
     from loopwright.api.creation import asarray
 
-    arrays = [asarray(value) for value in inputs]
-    for n, array in enumerate(arrays):
-        if array._device != arrays[0]._device:
-            refuse_devices(f"input {n}", arrays[0]._device, array._device)
+    own = [value._device for value in inputs if isinstance(value, Array)]
+    device = own[0] if own else as_device(tracing.trace_device())
+    arrays = []
+    for n, value in enumerate(inputs):
+        array = value if isinstance(value, Array) else asarray(value, device=device)
+        if array._device != device:
+            refuse_devices(f"input {n}", device, array._device)
+        array = Array(array._uop, device)  # the value as it is, whatever the user binds later
+        arrays.append(array)
         if not all(type(n) is int for n in graph.shape(array._uop)):
             fail(
                 DynamicShapeError,

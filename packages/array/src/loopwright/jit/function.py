@@ -26,6 +26,7 @@ from loopwright.jit.variants import Variants
 from loopwright.kernels import KernelView
 from loopwright.options import current, note_kernel
 from loopwright.tracing import is_tracing, trace_device
+from loopwright_core.built import Built
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, TraceError, fail
 from loopwright_core.kernel.options import Options
 from loopwright_core.plugin.loader import registry
@@ -132,7 +133,8 @@ class Jitted:
         variant = self._variant(call, owner, False)
         if call.options.opts_by_kernel:
             for kernel in variant.captured.kernels:
-                note_kernel(kernel.built.program.name)
+                if isinstance(kernel.built, Built):  # nothing schedules a hand-written text
+                    note_kernel(kernel.built.kernel.name)
         if out is not None:
             return self._call_into(Out(out, variant.captured, call.values), call, variant)
         step = variant.one_step()
