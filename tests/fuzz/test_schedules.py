@@ -60,6 +60,10 @@ FAULTS = {
     ),
     "kept values of lanes apart": ("softmax-like", "TILE j 4 · VECTOR j/4 4 · KEEP v0 @i"),
     "kept values along the first of two dims": ("softmax of columns", "SWAP i j · KEEP v0 @j"),
+    "kept values of a store that waits in its output": (
+        "squared row sums",
+        "SWAP i k · KEEP v0 @",
+    ),
     "equal stores in two bodies": ("matmul", "UPCAST k 4 · UPCAST i 8 · STAGE A @k/4"),
     "one thread of a short dim": ("matmul", "TILE j 32 · THREAD j/32 2"),
     "a tile of one tile": ("gather", "TILE i 16 · TILE i/16 0 · SWAP i/16 i/1"),

@@ -33,6 +33,13 @@ def reduce_of_reduce() -> UOp:
     return sink((buffer(1, 5), reduce(op(Op.MUL, inner, inner), "add", 1)))
 
 
+def squared_row_sums() -> UOp:
+    """-s * s of row sums s, and the sum of all of them."""
+    total = reduce(buffer(0, 9, 21), "add", 1)
+    square = op(Op.NEG, op(Op.MUL, total, total))
+    return sink((buffer(1, 9), square), (buffer(2), reduce(square, "add", 0)))
+
+
 def two_outputs() -> UOp:
     """Row sums, and the rows times their largest."""
     x = buffer(0, 9, 21)
@@ -104,6 +111,7 @@ KERNELS: dict[str, Callable[[], UOp]] = {
     "reduce of reduce": reduce_of_reduce,
     "long sums": lambda: sink((buffer(1, 2), reduce(buffer(0, 2, 1050), "add", 1))),
     "two outputs": two_outputs,
+    "squared row sums": squared_row_sums,
     "transpose": transpose,
     "elementwise": elementwise,
     "small integers": small_integers,

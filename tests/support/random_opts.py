@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from loopwright_core.errors import OptError
@@ -15,6 +15,7 @@ from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.grid import with_grid
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt
+from loopwright_core.kernel.tails import POLICIES
 from loopwright_core.plugin.target import Target
 from loopwright_lower.dims import DimState
 from loopwright_opt.apply import apply
@@ -106,7 +107,15 @@ class Opts:
 
 
 def _amount(op: str, d: Opts, kernel: Kernel) -> Opt:
-    """OP axis amount: on an axis of the right sort, mostly by a divisor or a usual number."""
+    """OP axis amount, now and then with what becomes of the ragged end."""
+    opt = _cut(op, d, kernel)
+    if d.rnd.random() < 0.7:
+        return opt
+    return replace(opt, arg=(d.rnd.choice((*POLICIES, "pad")),))
+
+
+def _cut(op: str, d: Opts, kernel: Kernel) -> Opt:
+    """On an axis of the right sort, mostly by a divisor or a usual number."""
     axes = list(kernel.schedule.axes) if op == "VECTOR" else d.loops(kernel)
     if op in _OF_REDUCES:
         axes = [a for a in axes if kernel.dim(a.dim).is_reduce] or axes
@@ -241,12 +250,15 @@ def count_steps(kernel: Kernel, counts: Counter[str]) -> None:
     for dim in kernel.dims:
         axes = schedule.of_dim(dim.name)
         if len(axes) > 1:
-            counts[f"tail {tail_kind(DimState(dim, axes))}"] += 1
+            state = DimState(dim, axes, policy=schedule.tail(dim.name))
+            counts[f"tail {tail_kind(state)}"] += 1
 
 
 def tail_kind(state: DimState) -> str:
     """none: the pieces divide; bound: only a loop ends early; peel: a second body of static size;
-    guard: a condition at each element."""
+    guard: a condition at each element; pad: the same, and all loops run to the end."""
     if state.mode == "exact":
         return "none"
+    if state.policy == "pad":
+        return "pad"
     return "bound" if state.mode == "peel" and state.block == 1 else state.mode

@@ -47,7 +47,7 @@ KINDS_FOR = {
 # Opts that are rarely legal elsewhere, and how many further shares of the cases are theirs.
 RARE = {"KEEP": 5, "STAGE": 1, "NTSTORE": 6, "TC": 1, "PADTO": 7, "SPLITK": 2, "STREAM": 2}
 # Tail policies that some dim of some schedule must have met.
-TAILS = ("none", "bound", "peel", "guard")
+TAILS = ("none", "bound", "peel", "guard", "pad")
 LONG = os.environ.get("LOOPWRIGHT_LONG", "") not in ("", "0")
 
 

@@ -60,8 +60,14 @@ def used_again(f: Callable[[UOp], UOp], combine: str) -> UOp:
 
 
 FIRST = {
-    "cpu": ("", "UNROLL {k} 4", "UPCAST {k} 4", "VECTOR {k} 4", "TILE {k} 4", "THREAD {k} 2"),
-    "cuda": ("", "UNROLL {k} 4", "GROUP {k} 4", "GROUPTOP {k} 3", "UPCAST {k} 2", "SPLITK {k} 4"),
+    "cpu": (
+        *("", "UNROLL {k} 4", "UPCAST {k} 4", "VECTOR {k} 4", "TILE {k} 4", "THREAD {k} 2"),
+        *("UNROLL {k} 4 guard", "UPCAST {k} 4 pad", "VECTOR {k} 4 pad", "THREAD {k} 2 pad"),
+    ),
+    "cuda": (
+        *("", "UNROLL {k} 4", "GROUP {k} 4", "GROUPTOP {k} 3", "UPCAST {k} 2", "SPLITK {k} 4"),
+        *("UNROLL {k} 4 pad", "GROUP {k} 4 pad", "SPLITK {k} 4 pad"),
+    ),
 }
 THEN = {
     "cpu": ("", "UPCAST {k}/4 2", "UNROLL {k} 2", "UPCAST i 2"),

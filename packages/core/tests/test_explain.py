@@ -227,3 +227,6 @@ def test_a_schedule_without_its_kernel() -> None:
 def test_tails(size: int, axes: tuple[tuple[str, int, int, AxisKind], ...], tail: str) -> None:
     """Whole blocks need none; loops outside all that is expanded peel; the rest is guarded."""
     assert tail_of(Dim("i", size), [Axis(*a) for a in axes]) == tail
+    masked = "guard" if tail == "peel" else tail
+    for policy in ("guard", "pad"):
+        assert tail_of(Dim("i", size), [Axis(*a) for a in axes], policy) == masked

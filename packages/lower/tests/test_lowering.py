@@ -165,6 +165,16 @@ def test_kept_value(at: str, lanes: int) -> None:
     assert differences(kept.uops) < differences(plain.uops)
 
 
+def test_a_kept_product_is_added_up() -> None:
+    """A sum reads the product that was kept for it, where a multiply-add could have done both."""
+    x = asts.buffer(0, 9)
+    square = asts.op(Op.MUL, x, x)
+    ast = asts.sink((asts.buffer(1, 9), square), (asts.buffer(2), asts.reduce(square, "add", 0)))
+    schedule = replace(index(ast).schedule, stages=(Stage("v0", "", "keep"),))
+    uops = agree(ast, schedule).phases[0].uops
+    assert sum(u.op in (Op.MUL, Op.FMA) and u.dtype is dt.float32 for u in uops) == 1
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(2, 4), (3, 3), (2, 5)])
 def test_halo(rows: int, columns: int) -> None:
     """A tile of a padded input is as large as the taps need, its border filled."""
@@ -203,6 +213,32 @@ def test_prime_extent_is_two_bodies() -> None:
     program = agree(ast, cut(index(ast).schedule, ("i/1", 8, VECTOR)))
     stores = [u for u in program.phases[0].uops if u.op is Op.STORE]
     assert [len(u.src[0].src) for u in stores] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("policy", "stores", "masked", "loops"),
+    [("", 5, 0, 3), ("peel", 5, 0, 3), ("guard", 4, 3, 2), ("pad", 4, 4, 0)],
+)
+def test_ragged_ends(policy: str, stores: int, masked: int, loops: int) -> None:
+    """A tail is a body of its own, or a mask at each position; loops end early with either, but
+    where the blocks are padded to whole ones all loops run as often as can be said beforehand."""
+    rows, columns = 11, 37
+    x = asts.buffer(0, rows, columns)
+    square = asts.op(Op.MUL, x, x)
+    columns_first = asts.permute(square, 1, 0)
+    ast = asts.sink((asts.buffer(1, columns, rows), columns_first))
+    name = next(d.name for d in index(ast).dims if d.size == columns)
+    other = next(d.name for d in index(ast).dims if d.size == rows)
+    cuts = ((f"{name}/1", 4, UPCAST), (f"{name}/4", 4, None), (f"{other}/1", 4, None))
+    schedule = cut(index(ast).schedule, *cuts)
+    for dim in (name, other) if policy else ():
+        schedule = schedule.with_tail(dim, policy)
+    program = agree(ast, schedule)
+    (phase,) = program.phases
+    indices = [u.src[0] for u in phase.uops if u.op is Op.STORE]
+    assert (len(indices), sum(len(n.src) == 3 for n in indices)) == (stores, masked)
+    opened = [u.src[0] for u in phase.uops if u.op is Op.RANGE]
+    assert sum(n.op is not Op.CONST for n in opened) == loops
 
 
 def test_threads() -> None:

@@ -31,6 +31,16 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
     "unroll too large": (bodies.matmul(), "UNROLL k 64", "more than 32"),
     "unroll an output": (bodies.matmul(), "UNROLL i 4", "for reduce axes"),
     "inner axis by no divisor": (bodies.matmul(), "TILE j 256 · UPCAST j 6", "does not divide"),
+    "peeled where loops lie inside": (
+        bodies.matmul(m=1001),
+        "TILE i 4 · UPCAST i/4 4 peel",
+        "loops lie inside what is expanded",
+    ),
+    "loops inside what is peeled": (
+        bodies.matmul(m=1001),
+        "UPCAST i 16 peel · TILE i/16 4 · UPCAST i/64 2",
+        "loops lie inside what is expanded",
+    ),
     "upcast twice": (bodies.matmul(), "UPCAST i 4 · UPCAST i 2", "UPCAST already"),
     "no such lanes": (bodies.matmul(), "VECTOR j 5", "no vector of 5 lanes"),
     "lanes of no buffer's dtype": (bodies.matmul(), "VECTOR j 32", "no vector of 32 lanes"),
@@ -153,6 +163,7 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
 
 
 ILLEGAL_WITH_WORKGROUPS: dict[str, tuple[Kernel, str, str]] = {
+    "peeled on the grid": (bodies.matmul(), "UPCAST i 3 peel", "along what is GLOBAL"),
     "local of a reduce": (bodies.matmul(), "LOCAL k 8", "for output axes"),
     "local twice": (bodies.matmul(), "LOCAL i 8 · LOCAL i 4", "LOCAL already"),
     "local of an upcast": (bodies.matmul(), "UPCAST i 4 · LOCAL i 2", "UPCAST already"),

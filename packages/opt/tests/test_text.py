@@ -11,6 +11,15 @@ from loopwright_core.kernel.schedule import Opt
 from loopwright_opt.text import AMOUNT_OPS, parse, show
 
 
+def test_ragged_ends() -> None:
+    """A cut may say what becomes of what it leaves over."""
+    assert parse("UPCAST i 6 PEEL · TILE j 64 guard · LOCAL j 4 pad") == (
+        Opt("UPCAST", "i", 6, ("peel",)),
+        Opt("TILE", "j", 64, ("guard",)),
+        Opt("LOCAL", "j", 4, ("pad",)),
+    )
+
+
 def test_separators_and_case() -> None:
     """Steps stand between dots, semicolons, line ends or in a list; case does not matter."""
     expected = (Opt("UPCAST", "i", 4), Opt("UNROLL", "k", 8))
@@ -43,6 +52,9 @@ def test_words_beyond_the_amount() -> None:
         "UPCAST i four",
         "UPCAST i -4",
         "UPCAST i 4 5",
+        "UPCAST i 4 tail",
+        "UPCAST i 4 pad peel",
+        "PADTO k 32 pad",
         "UPCAST /4 4",
         "ORDER i",
         "SWAP i",
@@ -61,6 +73,13 @@ def test_wrong_forms_are_refused(text: str) -> None:
 
 axes = st.from_regex(r"\A[ijk][2-9]?(\.[0-9])?(/[1-9][0-9]{0,3})?\Z")
 amounts = st.builds(Opt, st.sampled_from(sorted(AMOUNT_OPS)), axes, st.integers(0, 999))
+cuts = st.builds(
+    Opt,
+    st.sampled_from(sorted(AMOUNT_OPS - {"PADTO"})),
+    axes,
+    st.integers(0, 999),
+    st.sampled_from([("guard",), ("peel",), ("pad",)]),
+)
 orders = st.builds(
     lambda a: Opt("ORDER", arg=tuple(a)), st.lists(axes, min_size=2, max_size=5, unique=True)
 )
@@ -69,7 +88,7 @@ stages = st.builds(
 )
 
 
-@given(st.lists(amounts | orders | stages, max_size=8))
+@given(st.lists(amounts | cuts | orders | stages, max_size=8))
 def test_round_trip(opts: list[Opt]) -> None:
     """What is shown is read back as the same steps."""
     assert parse(show(opts)) == tuple(opts)

@@ -160,7 +160,8 @@ class Accumulators:
     ) -> MergeValues:
         """The accumulator after one more value; a product under a sum is fused where allowed."""
         get = self.values.operand
-        if merge.can_fuse and mask is None and values[0].op is Op.MUL:
+        is_held = values[0] in self.values.arrays  # kept: not to be multiplied once more
+        if merge.can_fuse and mask is None and values[0].op is Op.MUL and not is_held:
             a, b = (get(s, known, offsets, vector) for s in values[0].src)
             return (self.builder.alu(Op.FMA, values[0].dtype, a, b, old[0]),)
         new = tuple([get(v, known, offsets, vector) for v in values])

@@ -53,6 +53,7 @@ class DimState:
     tail: int | None = None  # elements left in a partial block
     binding: int = 0  # changes whenever base or tail change
     masked: bool = False  # where ragged: every position asks whether it exists
+    policy: str = ""  # what the schedule says of the ragged end
     part: UOp | None = None  # what a tensor core's thread adds to the base
     registers: tuple[int, ...] = (0,)  # offsets of the elements that such a thread holds
 
@@ -84,7 +85,7 @@ class DimState:
         return int(self.vector.size) if self.vector else 1  # type: ignore[arg-type]
 
     def _mode(self) -> Tail:
-        found = tail_of(self.dim, self.axes)
+        found = tail_of(self.dim, self.axes, self.policy)
         return "guard" if self.masked and found == "peel" and not self.dim.is_symbolic else found
 
     def _offsets(self, registers: tuple[int, ...]) -> list[int]:
@@ -127,7 +128,7 @@ class DimState:
         if self.dim.is_symbolic:
             return Trips(self.size, self.size, False)
         n, size = int(self.dim.size), int(axis.size)  # type: ignore[arg-type]
-        if self.mode == "exact":
+        if self.mode == "exact" or self.policy == "pad":
             whole = extent_uop(size)
             return Trips(whole, whole, False)
         left = integer.sub(extent_uop(n), self.start)
@@ -194,6 +195,7 @@ def dim_states(
             tuple(a for a in schedule.axes if a.dim == d.name),
             d.name in reversed_dims,
             masked=d.name in masked,
+            policy=schedule.tail(d.name),
         )
         for d in dims
     }

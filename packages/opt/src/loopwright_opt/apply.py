@@ -9,11 +9,13 @@ from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.grid import with_grid
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt, Schedule
+from loopwright_core.kernel.tails import POLICIES
 from loopwright_core.plugin.target import Target
 from loopwright_opt import stage_opts, tensor_core, workgroup_opts
 from loopwright_opt.axes import is_whole, refuse, resolve, spread
 from loopwright_opt.legality import loops, parts, splits, streams
 from loopwright_opt.legality.whole import check
+from loopwright_opt.text import AMOUNT_OPS
 
 
 def apply(kernel: Kernel, opt: Opt, target: Target) -> Kernel:
@@ -28,6 +30,10 @@ def apply(kernel: Kernel, opt: Opt, target: Target) -> Kernel:
         if make is None:
             refuse(kernel, step, f"{step.op} is no scheduling step")
         schedule = make(kernel, step, target)
+        if step.arg and step.op in AMOUNT_OPS:
+            if step.arg[0] not in POLICIES:
+                refuse(kernel, step, f"what is ragged ends by one of {', '.join(POLICIES)}")
+            schedule = schedule.with_tail(step.axis.partition("/")[0], step.arg[0])
         check(kernel, step, schedule, target)
         kernel = kernel.with_schedule(schedule.with_opts(opts))
     return kernel

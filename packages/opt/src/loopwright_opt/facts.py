@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, ref
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
-from loopwright_core.ir.uop import UOp
+from loopwright_core.ir.uop import TRUE, UOp, toposort
 from loopwright_core.kernel.access import Access, accesses
 from loopwright_core.kernel.kernel import Kernel, buffer_name
 from loopwright_core.kernel.renaming import renaming
@@ -21,7 +21,8 @@ class Statement:
     """A REDUCE, SCAN or STORE. `free` dims come from outside, `bound` ones are a REDUCE's own.
 
     `readers`: which statements read its value, by place. `itemsize`: bytes of what a reduce
-    combines. `waits`: it reads another's value.
+    combines. `waits`: it reads another's value. `sinks`: partial results may wait in the output of
+    its only reader, as far as the body decides.
     """
 
     label: str
@@ -30,6 +31,7 @@ class Statement:
     readers: tuple[int, ...]
     itemsize: int = 0
     waits: bool = False
+    sinks: bool = False
 
     @cached_property
     def dims(self) -> frozenset[str]:
@@ -114,15 +116,19 @@ def _find(kernel: Kernel) -> Facts:
     within: dict[UOp, tuple[int, ...]] = {}
     statements: list[Statement] = []
     waits: list[tuple[frozenset[str], int, bool]] = []
+    read: list[int] = []
     for place, head in enumerate(heads):
         direct = _direct(head)
         for node in direct:
             within[node] = (*within.get(node, ()), place)
         bound, size = (_bound(head), _itemsize(head)) if head.op is Op.REDUCE else (nothing, 0)
-        waits.append((bound, size, any(n.op in (Op.REDUCE, Op.SCAN) for n in direct)))
+        read.append(sum(n.op in (Op.REDUCE, Op.SCAN) for n in direct))
+        waits.append((bound, size, read[-1] > 0))
     for head, (bound, size, waiting) in zip(heads, waits, strict=True):
         readers = within.get(head, ())
-        statements.append(Statement(_label(head), free[head], bound, readers, size, waiting))
+        sinks = len(readers) == 1 and read[readers[0]] == 1 and _can_sink(head, heads[readers[0]])
+        sinks = sinks and free[head] == free[heads[readers[0]]]
+        statements.append(Statement(_label(head), free[head], bound, readers, size, waiting, sinks))
     found = accesses(kernel)
     return Facts(
         tuple(statements),
@@ -135,6 +141,19 @@ def _find(kernel: Kernel) -> Facts:
         {a.name: a for a in reversed(found)},
         frozenset(n.src[0].src[0] for n in nodes if n.op is Op.LOAD),
         frozenset(a.buffer for a in found if a.is_store),
+    )
+
+
+def _can_sink(reduce: UOp, reader: UOp) -> bool:
+    """What `kernel/statements.py` asks of a store to hold a reduce's partial results."""
+    if reduce.op is not Op.REDUCE or reader.op is not Op.STORE:
+        return False
+    index = reader.src[0]
+    places = toposort(index.src[1:])
+    return (
+        reduce.dtype is index.dtype
+        and index.src[-1] is TRUE
+        and all(n.op is not Op.LOAD for n in places)
     )
 
 

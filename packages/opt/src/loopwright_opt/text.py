@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from loopwright_core.errors import OptError, fail
 from loopwright_core.kernel.schedule import Opt
+from loopwright_core.kernel.tails import POLICIES
 
-# Steps of the form OP axis amount.
+# Steps of the form OP axis amount; all that cut may say what becomes of a ragged end.
 AMOUNT_OPS = frozenset(
     {"UPCAST", "UNROLL", "VECTOR", "TILE", "THREAD", "SPLITK", "LOCAL", "GROUP", "GROUPTOP"}
     | {"STREAM", "PADTO"}
@@ -47,9 +48,12 @@ def show(opts: Iterable[Opt]) -> str:
 def _parse(words: list[str]) -> Opt:
     op, rest = words[0].upper(), words[1:]
     if op in AMOUNT_OPS:
-        if len(rest) != 2 or not _is_count(rest[1]):
-            _refuse(words, f"{op} is followed by an axis and an amount", f"{op} i 4")
-        return Opt(op, _axis(words, rest[0]), int(rest[1]))
+        policy = tuple([w.lower() for w in rest[2:]])
+        policies = () if op == "PADTO" else POLICIES
+        if len(rest) < 2 or not _is_count(rest[1]) or policy not in ((), *zip(policies)):
+            also = f", then {', '.join(policies)} or nothing" if policies else ""
+            _refuse(words, f"{op} is followed by an axis and an amount{also}", f"{op} i 4")
+        return Opt(op, _axis(words, rest[0]), int(rest[1]), policy)
     if op == "ORDER":
         if len(rest) < 2:
             _refuse(words, "ORDER is followed by two axes or more", "ORDER j/64 i k")

@@ -10,6 +10,7 @@ from loopwright_core.ir.uop import Variable
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.phases import split_axes
+from loopwright_core.kernel.tails import POLICIES
 
 _REDUCE_ONLY = frozenset({AxisKind.REDUCE, AxisKind.GROUP, AxisKind.UNROLL})
 
@@ -49,6 +50,9 @@ def check_schedule(kernel: Kernel) -> None:
     for axis in split:
         if axis is not schedule.of_dim(axis.dim)[0] or isinstance(axis.size, Variable):
             _refuse(kernel, f"axis {axis.name} splits a reduce and is not its dim's outermost")
+    for name, policy in schedule.tails:
+        if name not in dims or policy not in POLICIES:
+            _refuse(kernel, f"the tail of {name} is said to be {policy}")
     n_threads = sum(a.kind is AxisKind.THREAD for a in schedule.axes)
     if n_threads > 1:
         _refuse(kernel, f"{n_threads} axes are threads: one may be")

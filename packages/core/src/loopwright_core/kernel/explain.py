@@ -25,7 +25,8 @@ def explain(kernel: Kernel) -> Sentences:
     schedule, statements = kernel.schedule, statements_of(kernel)
     told: list[str] = []
     for dim in kernel.dims:
-        told += _dim(dim, schedule.of_dim(dim.name), _role(dim.name, statements))
+        axes = schedule.of_dim(dim.name)
+        told += _dim(dim, axes, _role(dim.name, statements), schedule.tail(dim.name))
     made = phases(kernel)
     if len(made.kernels) == 1:
         return (*told, *_run(kernel))
@@ -81,7 +82,7 @@ def explain_schedule(schedule: Schedule) -> Sentences:
 # Dims
 
 
-def _dim(dim: Dim, axes: Sequence[Axis], role: str) -> list[str]:
+def _dim(dim: Dim, axes: Sequence[Axis], role: str, policy: str) -> list[str]:
     """How a dim is cut, and what becomes of its ragged end."""
     if dim.is_symbolic:
         size = f"between {getattr(dim.size, 'lo', 0)} and {dim.max_size} steps, known at launch"
@@ -89,12 +90,14 @@ def _dim(dim: Dim, axes: Sequence[Axis], role: str) -> list[str]:
         size = many(dim.max_size, "step")
     told = [f"{dim.name}, {role}, has {size}; it is {_cut(axes)}."]
     n, whole = dim.max_size, prod(a.size for a in axes if isinstance(a.size, int))
-    tail = tail_of(dim, axes)
+    tail = tail_of(dim, axes, policy)
     if dim.is_symbolic or tail == "exact":
         return told
     short = f"{whole} steps in whole blocks are more than {n}"
     if any(a.kind in (AxisKind.GLOBAL, *_OF_WORKGROUP) for a in axes):
         told.append(f"{short}: what lies beyond the end of {dim.name} is left out by a condition.")
+    elif policy == "pad":
+        told.append(f"{short}: all of them run, and what lies beyond the end counts for nothing.")
     elif tail == "guard":
         told.append(f"{short}: each position of {dim.name} asks whether it exists.")
     else:

@@ -84,6 +84,7 @@ def _rest(kernel: Kernel, label: Callable[[Axis], str]) -> list[str]:
     schedule = kernel.schedule
     found += [f"prefetch {access}({steps})" for access, steps in schedule.prefetch]
     found += [f"ntstore {name}" for name in schedule.nt_stores]
+    found += [f"{policy} {dim}" for dim, policy in schedule.tails]
     if schedule.tensor_core is not None:
         found.append(f"core {schedule.tensor_core.core.name}")
     return [*found, *(["no locals"] if schedule.no_locals else [])]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 from loopwright_core.plugin.tensor_core import TensorCore
@@ -74,7 +74,8 @@ class Schedule:
     have no place and stand last.
 
     `opts` is the list that made it, for replay and display. `prefetch`: (access, steps) pairs.
-    `nt_stores`: buffer names stored around the cache. `stream`: (axis name, pages) pairs.
+    `nt_stores`: buffer names stored around the cache. `tails`: (dim, policy) pairs, of dims whose
+    ragged end a step says something about (see `kernel/tails.py`).
     """
 
     axes: tuple[Axis, ...]
@@ -84,6 +85,7 @@ class Schedule:
     nt_stores: tuple[str, ...] = ()
     tensor_core: TensorUse | None = None
     no_locals: bool = False
+    tails: tuple[tuple[str, str], ...] = ()
 
     def of_dim(self, dim: str) -> tuple[Axis, ...]:
         """The axes of one dim, outermost stride first."""
@@ -108,6 +110,14 @@ class Schedule:
         """The same schedule with one more copy or kept value."""
         return self._changed(self.axes, self.opts, (*self.stages, made))
 
+    def tail(self, dim: str) -> str:
+        """What was said of a dim's ragged end: a policy, or "" for the usual one."""
+        return dict(self.tails).get(dim, "")
+
+    def with_tail(self, dim: str, policy: str) -> Schedule:
+        """The same schedule, a dim's ragged end handled so."""
+        return replace(self, tails=tuple({**dict(self.tails), dim: policy}.items()))
+
     def _changed(
         self, axes: tuple[Axis, ...], opts: tuple[Opt, ...], stages: tuple[Stage, ...]
     ) -> Schedule:
@@ -120,6 +130,7 @@ class Schedule:
             self.nt_stores,
             self.tensor_core,
             self.no_locals,
+            self.tails,
         )
 
     def explain(self) -> tuple[str, ...]:

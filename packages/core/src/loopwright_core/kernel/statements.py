@@ -207,6 +207,7 @@ def can_sink(statement: Statement, store: Statement) -> bool:
         and statement.consumers == [store]
         and store.kind == "store"
         and not store.is_staged
+        and not store.consumers  # of a value that it keeps for them
         and store.reads == [statement]
         and store.free == statement.free
         and statement.node.dtype is index.dtype

@@ -155,9 +155,11 @@ def _steps(axis: Axis) -> int:
 
 
 def padding_is_of_a_core(kernel: Kernel, opt: Opt, axis: Axis) -> None:
-    """PADTO pads what a tensor core walks; elsewhere tails are masked or peeled."""
+    """PADTO pads what a tensor core walks; elsewhere the step that cuts says it: `TILE i 8 pad`."""
     if axis.kind is not AxisKind.TENSOR:
-        refuse(kernel, opt, "PADTO is for TENSOR axes", axis.name, "TC first")
+        refuse(
+            kernel, opt, "PADTO is for TENSOR axes", axis.name, "TC first, or `pad` behind a cut"
+        )
 
 
 def padding_is_real(kernel: Kernel, opt: Opt) -> int:

@@ -8,6 +8,7 @@ from loopwright_core.ir.uop import Variable
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt, Schedule
+from loopwright_core.kernel.tails import tail_of
 from loopwright_core.plugin.target import Target
 from loopwright_opt.axes import is_outermost, refuse
 from loopwright_opt.facts import facts_of
@@ -17,6 +18,7 @@ MAX_UNROLL = 32
 MAX_COPIES = 512
 
 _LOOPS = (AxisKind.LOOP, AxisKind.REDUCE, AxisKind.GLOBAL)
+_APART = (AxisKind.GLOBAL, AxisKind.LOCAL, AxisKind.GROUP, AxisKind.TENSOR)
 _SOURCES = {
     "UPCAST": _LOOPS,
     "UNROLL": (AxisKind.REDUCE, AxisKind.GROUP),
@@ -72,6 +74,21 @@ def split_divides(kernel: Kernel, opt: Opt, axis: Axis, size: int, amount: int) 
     """Only the outermost axis of a dim may be ragged: an inner one splits by a divisor."""
     if size % amount and not is_outermost(kernel.schedule, axis):
         refuse(kernel, opt, f"{amount} does not divide the inner axis of size {size}", axis.name)
+
+
+def tails_can_be_peeled(kernel: Kernel, opt: Opt, schedule: Schedule) -> None:
+    """A body of its own stands behind the last loop over whole blocks: one thread has both."""
+    for name, policy in schedule.tails:
+        if policy != "peel":
+            continue
+        axes = schedule.of_dim(name)
+        for axis in axes:
+            if axis.kind in _APART:
+                reason = f"a tail is not peeled along what is {axis.kind.name}, but guarded"
+                refuse(kernel, opt, reason, axis.name)
+        if tail_of(kernel.dim(name), axes) == "guard":
+            reason = "a tail is not peeled where loops lie inside what is expanded, but guarded"
+            refuse(kernel, opt, reason, name)
 
 
 def upcast_is_small(kernel: Kernel, opt: Opt, axis: Axis, amount: int, target: Target) -> None:

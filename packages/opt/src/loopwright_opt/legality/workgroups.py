@@ -120,9 +120,12 @@ def shared_memory_is_enough(kernel: Kernel, opt: Opt, schedule: Schedule, target
 
 
 def shared_bytes(kernel: Kernel, schedule: Schedule) -> int:
-    """What grouped reduces, staged accesses and values kept for other threads take of shared
-    memory."""
+    """What grouped reduces, staged accesses and values for other threads take of shared memory."""
     facts, used = facts_of(kernel), 0
+    local = {a.dim for a in schedule.axes if a.kind is AxisKind.LOCAL and a.size != 1}
+    for s in facts.statements if local else ():
+        if s.bound and not local.isdisjoint(s.free):
+            used += _spilled_bytes(kernel, s, schedule)
     grouped = [a for a in schedule.axes if a.kind is AxisKind.GROUP]
     for s in facts.statements if grouped else ():
         groups = [a for a in grouped if a.dim in s.bound]
@@ -141,6 +144,45 @@ def shared_bytes(kernel: Kernel, schedule: Schedule) -> int:
             continue
         used += staged_bytes(schedule, stage, facts.accesses[stage.access])
     return used
+
+
+def _spilled_bytes(kernel: Kernel, statement: Statement, schedule: Schedule) -> int:
+    """What a reduce's value takes that is read outside the loops of the threads it is of."""
+    if statement.sinks and not _holds(kernel, statement.readers, schedule):
+        return 0
+    loops = [a for a in schedule.axes if not a.kind.is_expanded and a.kind is not AxisKind.TENSOR]
+    apart = _escapes(facts_of(kernel), statement, loops)[-1]
+    if not any(a.kind is AxisKind.LOCAL and a.size != 1 for a in apart):
+        return 0
+    use = schedule.tensor_core
+    with_core = use is not None and use.core.threads > 1
+    around = [
+        a
+        for a in schedule.axes
+        if a.dim in statement.free
+        and a not in apart
+        and (
+            a.kind is AxisKind.LOCAL
+            or a.kind.is_expanded
+            or (with_core and a.kind is AxisKind.TENSOR)
+        )
+    ]
+    sizes = [a.size.hi if isinstance(a.size, Variable) else a.size for a in (*apart, *around)]
+    return statement.itemsize * prod(sizes)
+
+
+def _holds(kernel: Kernel, places: Sequence[int], schedule: Schedule) -> bool:
+    """Whether one of these stores goes to a tile, or holds a value that is kept."""
+    facts = facts_of(kernel)
+    for stage in schedule.stages:
+        if stage.mode == "keep":
+            held = list(kernel.shared[int(stage.access[1:])])
+        else:
+            access = facts.accesses[stage.access]
+            held = [access.node] if access.is_store else []
+        if any(p in places for node in held for p in facts.within.get(node, ())):
+            return True
+    return False
 
 
 def _product(axes: Sequence[Axis]) -> int:
@@ -180,21 +222,19 @@ def escapes(facts: Facts, schedule: Schedule) -> list[Axis]:
     """Loops of reduces' free dims that do not hold all readers of the value: those behind the
     first loop that the reduce binds, or that it or a reader lacks; of a split reduce in both
     launches."""
-    found = []
     loops = [a for a in schedule.axes if not a.kind.is_expanded]
-    split = {a.dim for a in loops if splits(a)}
-    for s in facts.statements:
-        if not s.bound:
-            continue
-        readers = frozenset().union(*[s.dims ^ facts.statements[r].dims for r in s.readers])
-        if split.isdisjoint(s.bound):
-            found += _behind(loops, s.bound | readers, s.free)
-            continue
-        own = [a for a in loops if a.dim not in s.bound or not splits(a)]
-        found += _behind(own, s.bound, s.free)
-        rest = [a for a in loops if a.dim not in s.bound]
-        found += _behind(rest, readers - s.bound, s.free)
-    return found
+    launches = [_escapes(facts, s, loops) for s in facts.statements if s.bound]
+    return [a for launch in launches for found in launch for a in found]
+
+
+def _escapes(facts: Facts, s: Statement, loops: list[Axis]) -> list[list[Axis]]:
+    """The same of one reduce, in each launch that it has a part in."""
+    readers = frozenset().union(*[s.dims ^ facts.statements[r].dims for r in s.readers])
+    if not any(splits(a) for a in loops if a.dim in s.bound):
+        return [_behind(loops, s.bound | readers, s.free)]
+    own = [a for a in loops if a.dim not in s.bound or not splits(a)]
+    rest = [a for a in loops if a.dim not in s.bound]
+    return [_behind(own, s.bound, s.free), _behind(rest, readers - s.bound, s.free)]
 
 
 def _behind(loops: list[Axis], apart: frozenset[str], dims: frozenset[str]) -> list[Axis]:
