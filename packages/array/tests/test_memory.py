@@ -116,7 +116,7 @@ def test_locks_of_memory_are_free_in_a_forked_child() -> None:
     taken, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with memory.storage(x._uop)._lock, memory.storage(own._uop)._call._lock:  # type: ignore[attr-defined]
+        with memory.storage(x._uop)._lock, memory.storage(own._uop).call._lock:  # type: ignore[attr-defined]
             taken.set()
             done.wait(60)
 
