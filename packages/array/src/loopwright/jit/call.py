@@ -12,7 +12,7 @@ from loopwright.array import Array, as_device, from_host, refuse_devices
 from loopwright.evaluate import compute
 from loopwright.jit import tree
 from loopwright.jit.dynamic import Dynamic, bind
-from loopwright.jit.trace import Kind
+from loopwright.jit.kind import Kind
 from loopwright.jit.variant import Input
 from loopwright.memory import Storage, storage
 from loopwright.options import current
@@ -28,7 +28,8 @@ class Call:
     """`kinds` and `paths` are of every array, `inputs` of those with elements, in order.
 
     `is_numpy`: all arrays are NumPy's. `donated`: places in `inputs`. `key` tells calls apart;
-    `labels` name its parts. `values`: of the Variables.
+    `labels` name its parts. `values`: of the Variables. `keeps_numbers`: Python floats are to be
+    constants.
     """
 
     arguments: dict[str, Any]
@@ -42,6 +43,7 @@ class Call:
     options: Options
     key: tuple[Hashable, ...]
     values: dict[Variable, int]
+    keeps_numbers: bool
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -56,63 +58,55 @@ class Call:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """What parameters are for: `static` and `donate` name them, `dynamic` their Variables."""
+
+    static: tuple[str, ...]
+    donate: tuple[str, ...]
+    dynamic: Dynamic
+
+
 def take_call(
-    arguments: dict[str, Any],
-    static: Sequence[str],
-    donate: Sequence[str],
-    owner: str | None,
-    keeps_numbers: bool,
-    dynamic: Dynamic,
+    arguments: dict[str, Any], roles: Roles, owner: str | None, keeps_numbers: bool
 ) -> Call:
-    """`owner`: the parameter that holds the object a method was called on. `keeps_numbers`: Python
-    floats are to be constants.
+    """`owner`: the parameter that holds the object a method was called on.
 
     Raises ArgumentTypeError for arguments that are neither arrays, nor plain, nor static.
     """
     arrays: list[Any] = []
     paths: list[str] = []
-    n_before: list[int] = []
+    donated: set[int] = set()  # places in `arrays`
     key: list[Hashable] = []
     for name, value in arguments.items():
-        n_before.append(len(arrays))
+        before = len(arrays)
         if name == owner:
             key.append(("owner", id(value)))
-        elif name in static:
+        elif name in roles.static:
             key.append(static_token(name, value))
         else:
             key.append(tree.take_apart(value, name, arrays, paths))
+        if name in roles.donate:
+            donated.update(range(before, len(arrays)))
     device = _device(arrays, paths)
     own = [array for array in arrays if isinstance(array, Array)]
     is_numpy = bool(arrays) and not own
     _compute_lazy(own)
     kinds: list[Kind] = []
     inputs: list[Input] = []
-    places: list[int] = []  # in `inputs`, of each array
+    given_up: list[int] = []
     values: dict[Variable, int] = {}
-    for array, path in zip(arrays, paths, strict=True):
+    _check_dynamic(roles.dynamic, paths)
+    for place, (array, path) in enumerate(zip(arrays, paths, strict=True)):
         kind, one = _take_in(array, device)
-        if path in dynamic:
-            kind = bind(kind, path, dynamic[path], values)
+        if path in roles.dynamic:
+            kind = bind(kind, path, roles.dynamic[path], values)
         kinds.append(kind)
         key.append(kind.key)
-        places.append(len(inputs))
         if one is not None:
+            if place in donated:
+                given_up.append(len(inputs))
             inputs.append(one)
-    for name in dynamic:
-        if name not in paths:
-            fail(
-                ArgumentTypeError,
-                f"{name} has dynamic axes and is no array",
-                where="dynamic=",
-                fix="give an array for it",
-            )
-    donated: list[int] = []
-    if donate:
-        n_before.append(len(arrays))
-        for i, name in enumerate(arguments):
-            if name in donate:
-                of_it = range(n_before[i], n_before[i + 1])
-                donated += [places[a] for a in of_it if kinds[a].has_memory]
     options = current()
     key += [device, is_numpy, keeps_numbers, options]
     return Call(
@@ -121,13 +115,25 @@ def take_call(
         kinds,
         paths,
         inputs,
-        tuple(donated),
+        tuple(given_up),
         device,
         is_numpy,
         options,
         tuple(key),
         values,
+        keeps_numbers,
     )
+
+
+def _check_dynamic(dynamic: Dynamic, paths: Sequence[str]) -> None:
+    for name in dynamic:
+        if name not in paths:
+            fail(
+                ArgumentTypeError,
+                f"{name} has dynamic axes and is no array",
+                where="dynamic=",
+                fix="give an array for it",
+            )
 
 
 def static_token(name: str, value: Any) -> Hashable:

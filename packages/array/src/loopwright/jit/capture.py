@@ -84,7 +84,8 @@ class Captured:
     `n_inputs`, `n_outputs`, `n_constants`: the table's parts, in this order; temporaries follow.
     `constants`: the BUFFER of each constant row, which keeps its memory
     (`loopwright.memory.storage`). `in_place`: (output row, input row) pairs that may be one block
-    of memory, the inputs being donated.
+    of memory, the inputs being donated. `input_paths`, `output_paths`: where each is in the
+    function's arguments and results, like `params['w'][0]` and `out[1]`.
     """
 
     name: str
@@ -98,6 +99,8 @@ class Captured:
     outputs: tuple[Output, ...]
     variables: tuple[Variable, ...] = ()
     in_place: tuple[tuple[int, int], ...] = ()
+    input_paths: tuple[str, ...] = ()
+    output_paths: tuple[str, ...] = ()
 
     @property
     def first_output(self) -> int:

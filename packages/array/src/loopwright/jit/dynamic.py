@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from loopwright.jit.trace import Kind
+from loopwright.jit.kind import Kind
 from loopwright_core.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError, fail
 from loopwright_core.ir.uop import Variable
 

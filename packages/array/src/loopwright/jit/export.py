@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from loopwright.handwritten import HandWritten
-from loopwright.jit.capture import Captured, CapturedKernel, Output
+from loopwright.jit.capture import Captured, CapturedKernel, Output, Row
 from loopwright.jit.export_main import c_type, main_text, readme_text
+from loopwright.jit.export_names import Names, names_of
 from loopwright.memory import storage
 from loopwright_core.built import Built
 from loopwright_core.errors import ArgumentError, fail
-from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.uop import UOp
 from loopwright_core.plugin.loader import registry
 from loopwright_core.program.clayout import (
@@ -31,11 +31,6 @@ MAX_CONSTANT_BYTES = 1 << 20
 # As render-clang compiles: GCC 12 takes kernels over restrict pointers for functions that store
 # nothing, and drops calls of those that it sees together with their caller.
 _FLAGS = "-std=gnu11 -fno-strict-aliasing -fno-ipa-pure-const -fno-ipa-modref"
-# What the texts around the kernels call their own.
-_RESERVED = re.compile(
-    r"(in|out|constant)\d+|argc|argv|best|checksum|failed|fill|main|round|seconds|start|stop"
-    r"|thread|transfer|work"
-)
 
 
 @dataclass(frozen=True)
@@ -62,83 +57,84 @@ def export_c(captured: Captured, name: str) -> Exported:
     shapes = [row.shape for row in captured.table] + [o.shape for o in captured.outputs]
     if not all(isinstance(n, int) for shape in shapes for n in shape):
         fail(ArgumentError, "an export has arrays of fixed sizes", where="export")
-    if _RESERVED.fullmatch(name):
-        name = f"{name}_f"
-    functions = _functions(captured.kernels, name)
+    names = names_of(captured, name)
     files = {}
     flags = "-O2"
-    for built, names in functions.items():
+    for built, functions in names.kernels.items():
         text = built.source
-        for old, new in zip(function_names(built.program), names, strict=True):
+        for old, new in zip(function_names(built.program), functions, strict=True):
             text = re.sub(rf"\b{old}\b", new, text)
-        files[f"{names[0]}.c"] = text
+        files[f"{functions[0]}.c"] = text
         first = text.splitlines()[0]
         if first.startswith("// cc "):
             flags = first.removeprefix("// cc ")
+    name = names.function
     command = f"gcc {flags} {_FLAGS} -o {name} *.c -lm"
-    files[f"{name}.h"] = _header(captured, name)
-    files[f"{name}.c"] = _driver(captured, name, functions)
-    files["main.c"] = main_text(captured, name)
+    work = _Workspace(captured)
+    files[f"{name}.h"] = _header(captured, names, work)
+    files[f"{name}.c"] = _driver(captured, names, work)
+    files["main.c"] = main_text(captured, names)
     files["README.md"] = readme_text(captured, name, command, list(files))
     return Exported(files, command)
 
 
-def _functions(
-    kernels: Iterable[CapturedKernel], name: str
-) -> dict[Built | HandWritten, tuple[str, ...]]:
-    """Names of each kernel's functions, one a phase, that no other function of the export has."""
-    taken = {name}
-    found: dict[Built | HandWritten, tuple[str, ...]] = {}
-    for kernel in kernels:
-        if kernel.built in found:
-            continue
-        names = []
-        for wanted in function_names(kernel.built.program):
-            free, n = wanted, 1
-            while free in taken or _RESERVED.fullmatch(free):
-                n += 1
-                free = f"{wanted}_{n}"
-            taken.add(free)
-            names.append(free)
-        found[kernel.built] = tuple(names)
-    return found
+class _Workspace:
+    """Where everything lies that is neither argument nor constant, in bytes from its start.
+
+    `temporaries`: by row. `shared`: what the phases of a kernel leave for each other, `own`: what
+    one of them keeps to itself; one kernel runs at a time. `total`: bytes of it all.
+    """
+
+    def __init__(self, captured: Captured) -> None:
+        offset = 0
+        self.temporaries: dict[int, int] = {}
+        for row in range(captured.first_temporary, len(captured.table)):
+            self.temporaries[row] = offset
+            offset += _padded(captured.table[row].n_bytes)
+        programs = [kernel.built.program for kernel in captured.kernels]
+        sizes = [sum(_padded(param_bytes(p)) for p in program.scratch) for program in programs]
+        self.shared = offset
+        self.own = offset + max(sizes, default=0)
+        self.total = _padded(self.own + max(map(scratch_bytes, programs), default=0))
 
 
 def _sizes(shape: Sequence[object]) -> tuple[int, ...]:
     return tuple([n for n in shape if isinstance(n, int)])
 
 
-def _described(what: str, n: int, dtype: DType, shape: Sequence[object]) -> str:
-    return f" * {what}{n}: {dtype}[{', '.join(map(str, shape))}]"
+def _arrays(captured: Captured) -> list[Row | Output]:
+    """What the caller gives memory for: inputs, then outputs."""
+    return [*captured.table[: captured.n_inputs], *captured.outputs]
 
 
-def _parameters(captured: Captured) -> str:
-    inputs = captured.table[: captured.n_inputs]
-    parts = [f"const {c_type(row.dtype)} *in{n}" for n, row in enumerate(inputs)]
-    parts += [f"{c_type(o.dtype)} *out{n}" for n, o in enumerate(captured.outputs)]
-    return ", ".join(parts) or "void"
-
-
-def _header(captured: Captured, name: str) -> str:
-    guard = f"{name.upper()}_H"
-    inputs = captured.table[: captured.n_inputs]
-    lines = [_described("in", n, row.dtype, row.shape) for n, row in enumerate(inputs)]
-    lines += [_described("out", n, o.dtype, o.shape) for n, o in enumerate(captured.outputs)]
-    described = "\n".join(lines)
-    macros = [
-        f"#define {name.upper()}_IN{n}_SIZE {prod(_sizes(row.shape))}"
-        for n, row in enumerate(inputs)
+def _parameters(captured: Captured, names: Names) -> list[str]:
+    """The declaration of each parameter."""
+    kinds = ["const "] * captured.n_inputs + [""] * len(captured.outputs)
+    return [
+        f"{kind}{c_type(what.dtype)} *{name}"
+        for kind, what, name in zip(kinds, _arrays(captured), names.arrays, strict=True)
     ]
-    macros += [
-        f"#define {name.upper()}_OUT{n}_SIZE {prod(_sizes(o.shape))}"
-        for n, o in enumerate(captured.outputs)
-    ]
-    sizes = "\n".join(macros)
+
+
+def _header(captured: Captured, names: Names, work: _Workspace) -> str:
+    guard = names.macro("h")
+    own = list(zip(names.arrays, _arrays(captured), strict=True))
+    described = "\n".join(
+        f" * {name}: {what.dtype}[{', '.join(map(str, what.shape))}]" for name, what in own
+    )
+    macros = "\n".join(
+        f"#define {names.macro(name)}_SIZE {prod(_sizes(what.shape))}" for name, what in own
+    )
+    parameters = _parameters(captured, names)
     return f"""#ifndef {guard}
 #define {guard}
 
 /* Elements of each array. */
-{sizes}
+{macros}
+
+/* Bytes of memory for values in between, and what their address is a multiple of. */
+#define {names.macro("workspace_bytes")} {work.total}
+#define {names.macro("workspace_alignment")} {ALIGNMENT}
 
 #ifdef __cplusplus
 extern "C" {{
@@ -153,7 +149,14 @@ extern "C" {{
  *
 {described}
  */
-int {name}({_parameters(captured)});
+int {names.function}({", ".join(parameters) or "void"});
+
+/* The same in memory of the caller, which no other call uses meanwhile and which holds nothing
+ * afterwards; nothing is allocated. NULL will do for 0 bytes.
+ *
+ * Returns 0, or 1 where the memory is missing or not aligned: then no output is written.
+ */
+int {names.with_workspace}({", ".join(["void *workspace", *parameters])});
 
 #ifdef __cplusplus
 }}
@@ -170,12 +173,9 @@ def _constant(n: int, buffer: UOp) -> str:
     )
 
 
-def _driver(
-    captured: Captured, name: str, functions: dict[Built | HandWritten, tuple[str, ...]]
-) -> str:
+def _driver(captured: Captured, names: Names, work: _Workspace) -> str:
     table = captured.table
-    first_constant, first_temporary = captured.first_constant, captured.first_temporary
-    constants = table[first_constant:first_temporary]
+    constants = table[captured.first_constant : captured.first_temporary]
     if sum(row.n_bytes for row in constants) > MAX_CONSTANT_BYTES:
         fail(
             ArgumentError,
@@ -183,58 +183,55 @@ def _driver(
             where="export",
             fix="make them arguments",
         )
-    places: dict[int, str] = {n: f"(void *)in{n}" for n in range(captured.n_inputs)}
-    for n, output in enumerate(captured.outputs):
+    places = {n: f"(void *){name}" for n, name in enumerate(names.inputs)}
+    for name, output in zip(names.outputs, captured.outputs, strict=True):
         row = output.row
         if row is not None and table[row].kind == "output":
-            places.setdefault(row, f"(void *)out{n}")
+            places.setdefault(row, f"(void *){name}")
     for n in range(len(constants)):
-        places[first_constant + n] = f"(void *)constant{n}"
-    offset = 0
-    for n in range(first_temporary, len(table)):
-        places[n] = f"(void *)(work + {offset})"
-        offset += _padded(table[n].n_bytes)
-    shared: dict[
-        Built | HandWritten, int
-    ] = {}  # where a kernel's arrays begin that its phases share
-    own = most = 0
-    for built in functions:
-        shared[built] = offset
-        most = max(most, sum(_padded(param_bytes(p)) for p in built.program.scratch))
-        own = max(own, scratch_bytes(built.program))
-    threads_at = offset + most
-    total = threads_at + own
+        places[captured.first_constant + n] = f"(void *)constant{n}"
+    for row, offset in work.temporaries.items():
+        places[row] = f"(void *)(work + {offset})"
     steps = [
         step
         for kernel in captured.kernels
-        for step in _launch(kernel, functions[kernel.built], places, offset, threads_at)
+        for step in _launch(kernel, names.kernels[kernel.built], places, work)
     ]
-    copies = _copies(captured.outputs, places)
-    declared = "\n".join(_prototype(built, names) for built, names in functions.items())
+    copies = _copies(captured.outputs, names.outputs, places)
+    declared = "\n".join(_prototype(built, own) for built, own in names.kernels.items())
     held = "\n".join(_constant(n, buffer) for n, buffer in enumerate(captured.constants))
-    begin = end = ""
-    if total:
-        begin = f"""    char *const work = aligned_alloc({ALIGNMENT}, {_padded(total)});
-    if (work == NULL)
+    given = ", ".join(["workspace", *names.arrays])
+    begin = "    (void)workspace;\n"
+    call = f"    return {names.with_workspace}({', '.join(['NULL', *names.arrays])});\n"
+    if work.total:
+        alignment, n_bytes = names.macro("workspace_alignment"), names.macro("workspace_bytes")
+        begin = f"""    char *const work = workspace;
+    if (work == NULL || (uintptr_t)work % {alignment} != 0)
         return 1;
 """
-        end = "    free(work);\n"
+        call = f"""    void *const workspace = aligned_alloc({alignment}, {n_bytes});
+    const int failed = {names.with_workspace}({given});
+    free(workspace);
+    return failed;
+"""
     used = set(re.findall(r"\w+", " ".join([*steps, *copies])))
-    names = [f"in{n}" for n in range(captured.n_inputs)]
-    names += [f"out{n}" for n in range(len(captured.outputs))]
-    unused = [f"(void){one};" for one in names if one not in used]
-    body = "\n".join(f"    {line}" for line in [*unused, *steps, *copies])
-    return f"""#include "{name}.h"
+    unused = [f"(void){name};" for name in names.arrays if name not in used]
+    body = "".join(f"    {line}\n" for line in [*unused, *steps, *copies])
+    parameters = _parameters(captured, names)
+    return f"""#include "{names.function}.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 {declared}
 {held}
-int {name}({_parameters(captured)}) {{
-{begin}{body}
-{end}    return 0;
+int {names.with_workspace}({", ".join(["void *workspace", *parameters])}) {{
+{begin}{body}    return 0;
 }}
+
+int {names.function}({", ".join(parameters) or "void"}) {{
+{call}}}
 """
 
 
@@ -261,12 +258,12 @@ def _launch(
     kernel: CapturedKernel,
     names: Sequence[str],
     places: dict[int, str],
-    shared_at: int,
-    threads_at: int,
+    work: _Workspace,
 ) -> list[str]:
     """The calls of one kernel: its phases in order, the slices of several threads one by one."""
     program = kernel.built.program
     arguments = [places[row] for row in kernel.rows]
+    shared_at = work.shared
     for p in program.scratch:
         arguments.append(f"(void *)(work + {shared_at})")
         shared_at += _padded(param_bytes(p))
@@ -274,7 +271,7 @@ def _launch(
     for name, phase in zip(names, program.phases, strict=True):
         more = ["thread"] if phase.threads > 1 else []
         if scratch_offsets(phase)[1]:
-            more.append(f"(void *)(work + {threads_at})")
+            more.append(f"(void *)(work + {work.own})")
         call = f"{name}({', '.join([*arguments, *more])});"
         if phase.threads > 1:
             found.append(f"for (int thread = 0; thread < {phase.threads}; thread++)")
@@ -283,12 +280,12 @@ def _launch(
     return found
 
 
-def _copies(outputs: Sequence[Output], places: dict[int, str]) -> list[str]:
+def _copies(outputs: Sequence[Output], names: Sequence[str], places: dict[int, str]) -> list[str]:
     """Results that no kernel writes where the caller wants them."""
     found = []
-    for n, output in enumerate(outputs):
-        if output.row is None or places[output.row] == f"(void *)out{n}":
+    for name, output in zip(names, outputs, strict=True):
+        if output.row is None or places[output.row] == f"(void *){name}":
             continue
         size = prod(_sizes(output.shape)) * output.dtype.itemsize
-        found.append(f"memcpy(out{n}, {places[output.row]}, {size});")
+        found.append(f"memcpy({name}, {places[output.row]}, {size});")
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.jit.capture import Captured
+from loopwright.jit.export_names import Names
 from loopwright_core.ir.dtype import DType
 
 _INTEGERS = {8: "char", 16: "short", 32: "int", 64: "long long"}
@@ -26,48 +27,43 @@ def c_type(dtype: DType) -> str:
     return f"unsigned {kind}"
 
 
-def main_text(captured: Captured, name: str) -> str:
-    """main.c: runs the function `name` on numbers made here, or on files of bytes."""
-    inputs = captured.table[: captured.n_inputs]
-    upper = name.upper()
+def main_text(captured: Captured, names: Names) -> str:
+    """main.c: runs the function on numbers made here, or on files of bytes."""
+    name, n_inputs = names.function, captured.n_inputs
+    own = [f"array_{one}" for one in names.arrays]
+    kinds = [row.dtype for row in captured.table[:n_inputs]] + [o.dtype for o in captured.outputs]
+    sizes = [f"{names.macro(one)}_SIZE" for one in names.arrays]
     arrays = [
-        f"static {c_type(row.dtype)} in{n}[{upper}_IN{n}_SIZE + 1];" for n, row in enumerate(inputs)
-    ]
-    arrays += [
-        f"static {c_type(o.dtype)} out{n}[{upper}_OUT{n}_SIZE + 1];"
-        for n, o in enumerate(captured.outputs)
+        f"static {c_type(dtype)} {array}[{size} + 1];"
+        for dtype, array, size in zip(kinds, own, sizes, strict=True)
     ]
     fills = [
-        f"fill(in{n}, {upper}_IN{n}_SIZE, {_value(row.dtype)});" for n, row in enumerate(inputs)
+        f"fill({array}, {size}, {_value(dtype)});"
+        for dtype, array, size in list(zip(kinds, own, sizes, strict=True))[:n_inputs]
     ]
-    n_files = len(inputs) + len(captured.outputs)
-    reads = [
-        f"failed |= transfer(argv[{n + 1}], in{n}, sizeof in{n} - sizeof in{n}[0], 0);"
-        for n in range(len(inputs))
+    n_files = len(own)
+    bytes_of = [f"{array}, sizeof {array} - sizeof {array}[0]" for array in own]
+    transfers = [
+        f"failed |= transfer(argv[{n + 1}], {part}, {int(n >= n_inputs)});"
+        for n, part in enumerate(bytes_of)
     ]
-    writes = [
-        f"failed |= transfer(argv[{n + 1 + len(inputs)}], out{n}, "
-        f"sizeof out{n} - sizeof out{n}[0], 1);"
-        for n in range(len(captured.outputs))
-    ]
+    reads, writes = transfers[:n_inputs], transfers[n_inputs:]
     told = [
-        f'printf("out{n} {o.dtype}[{", ".join(map(str, o.shape))}]: checksum %016llx\\n", '
-        f"checksum(out{n}, sizeof out{n} - sizeof out{n}[0]));"
-        for n, o in enumerate(captured.outputs)
+        f'printf("{one} {o.dtype}[{", ".join(map(str, o.shape))}]: checksum %016llx\\n", '
+        f"checksum({part}));"
+        for one, o, part in zip(names.outputs, captured.outputs, bytes_of[n_inputs:], strict=True)
     ]
-    call = ", ".join(
-        [f"in{n}" for n in range(len(inputs))] + [f"out{n}" for n in range(len(captured.outputs))]
-    )
+    call = ", ".join(own)
     newline = "\n"
-    usage = f"{len(inputs)} files to read, {len(captured.outputs)} to write"
+    usage = " ".join(names.arrays)
     return f"""#include "{name}.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-/* Without arguments: runs on numbers made here. With {n_files}: reads each input from a file of its
- * bytes, and writes each output to one. */
+/* Without arguments: runs on numbers made here. With {n_files}, one for each array: reads each
+ * input from a file of its bytes, and writes each output to one. */
 
 /* One more than the sizes, so that no array is empty. */
 {newline.join(arrays)}

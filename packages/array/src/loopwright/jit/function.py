@@ -14,7 +14,7 @@ from loopwright import memory
 from loopwright.array import Array, from_host
 from loopwright.identifiers import legal_name
 from loopwright.jit import tree
-from loopwright.jit.call import Call, take_call
+from loopwright.jit.call import Call, Roles, take_call
 from loopwright.jit.capture import Captured
 from loopwright.jit.dynamic import checked
 from loopwright.jit.one_step import OneStep
@@ -66,9 +66,10 @@ class Jitted:
         self._kernel_name = None if name is None else legal_name(name)
         self._signature = Signature(f, self._name)
         self._static = self._signature.select(static, "static")
-        self._donate = self._signature.select(donate, "donate")
-        self._dynamic = checked(dynamic or {}, self._signature.names, self._static)
-        both = [one for one in self._donate if one in self._static]
+        donated = self._signature.select(donate, "donate")
+        axes = checked(dynamic or {}, self._signature.names, self._static)
+        self._roles = Roles(self._static, donated, axes)
+        both = [one for one in donated if one in self._static]
         if both:
             fail(ArgumentError, f"{', '.join(both)} cannot be static and donated")
         self._variants = Variants(self._name)
@@ -123,14 +124,14 @@ class Jitted:
     ) -> Variant:
         if is_tracing():
             fail(TraceError, "the kernels of a call are not known while another one is traced")
-        return self._variant(self._take(args, kwargs, owner, keeps_numbers), owner, keeps_numbers)
+        return self._variant(self._take(args, kwargs, owner, keeps_numbers), owner)
 
     def _call(self, args: Sequence[Any], kwargs: dict[str, Any], owner: Any) -> Any:
         out = None if self._signature.takes_out else kwargs.pop("out", None)
         if is_tracing():
             return self._inline(args, kwargs, out)
         call = self._take(args, kwargs, owner, False)
-        variant = self._variant(call, owner, False)
+        variant = self._variant(call, owner)
         if call.options.opts_by_kernel:
             for kernel in variant.captured.kernels:
                 if isinstance(kernel.built, Built):  # nothing schedules a hand-written text
@@ -186,36 +187,22 @@ class Jitted:
         self, args: Sequence[Any], kwargs: dict[str, Any], owner: Any, keeps_numbers: bool
     ) -> Call:
         arguments = self._signature.bind(args, kwargs)
-        parameter = self._owned(owner)
-        return take_call(
-            arguments, self._static, self._donate, parameter, keeps_numbers, self._dynamic
-        )
+        return take_call(arguments, self._roles, self._owned(owner), keeps_numbers)
 
     def _owned(self, owner: Any) -> str | None:
         """The parameter of an object that is told apart by its identity."""
         is_owned = owner is not None and not tree.is_container(owner)
         return self._signature.names[0] if is_owned else None
 
-    def _variant(self, call: Call, owner: Any, keeps_numbers: bool) -> Variant:
+    def _variant(self, call: Call, owner: Any) -> Variant:
         def make() -> Variant:
             static, parameter = self._static, self._owned(owner)
             if parameter is not None:
                 static = (*static, parameter)
                 self._watch(owner)
             begin_sequences(registry().device(call.device))
-            traced = trace(
-                self._f,
-                self._name,
-                self._signature.full,
-                call.arguments,
-                static,
-                call.kinds,
-                call.paths,
-                call.device,
-                self._kernel_name,
-                call.donated,
-                keeps_numbers,
-            )
+            full = self._signature.full
+            traced = trace(self._f, self._name, full, call, static, self._kernel_name)
             return Variant(
                 traced.captured, traced.result, call.is_numpy, call.donated, traced.numbers
             )
