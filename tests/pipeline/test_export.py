@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 import re
 import shlex
 import shutil
 import subprocess
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +22,7 @@ import loopwright as lw
 from loopwright.cli.program import program
 from loopwright.jit.export import export_c
 from loopwright_core.errors import ArgumentError
+from loopwright_core.plugin.loader import registry
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
 
@@ -164,8 +169,7 @@ def test_equal_names_are_told_apart(file: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_refused(file: Path, tmp_path: Path) -> None:
-    """A directory with something in it is left as it is; a device without C is refused; both leave
-    nothing behind."""
+    """A directory with something in it is left as it is, and so is a file; nothing is left over."""
     made = tmp_path / "made"
     made.mkdir()
     (made / "mine").write_text("mine")
@@ -186,3 +190,130 @@ def test_sizes_that_vary_are_refused() -> None:
         jitted = lw.jit(f, dynamic={"x": {0: n}})
         with pytest.raises(ArgumentError, match="fixed sizes"):
             export_c(jitted.captured(np.ones((3, 2), np.float32)), "f")
+
+
+def test_a_device_without_c_is_refused(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names device and language, and what else writes the texts; nothing is written."""
+    monkeypatch.setattr(registry().device("cpu"), "language", "metal")
+    done = export(file, "one", tmp_path / "made")
+    assert done.exit_code == 1
+    assert "the texts for cpu are metal" in " ".join(done.output.split())
+    assert "compile -o" in done.output
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@dataclass
+class Weights:
+    scale: Any
+    double: Any
+
+
+def nested(params: Any, X: Any, x: Any, work: Any, e_6: Any) -> Any:
+    y = params["w"][0] * params["w"][1].scale + params["w"][1].double
+    return {"sum": lw.sum(y + X), "parts": (y * x, work - e_6), "x": x + 1.0}
+
+
+def exported_nested() -> dict[str, str]:
+    a = np.ones(6, np.float32)
+    given = {"w": [a, Weights(a, a)]}
+    return export_c(lw.jit(nested).captured(given, a, a, a, a), "f").files
+
+
+def test_names_are_those_of_the_parameters() -> None:
+    """Arrays in containers are named by the way there; what C or the texts around use already, or
+    what differs in small letters only, gets another name."""
+    header = exported_nested()["f.h"]
+    (declared,) = re.findall(r"^int f\((.*)\);", header, re.MULTILINE)
+    assert re.findall(r"\*(\w+)", declared) == [
+        "params_w_0",
+        "params_w_1_scale",
+        "params_w_1_double",
+        "X",
+        "x_2",
+        "work_2",
+        "e_6",
+        "out_sum",
+        "out_parts_0",
+        "out_parts_1",
+        "out_x",
+    ]
+    assert " * out_parts_1: float32[6]" in header
+    assert "#define F_X_SIZE 6" in header and "#define F_X_2_SIZE 6" in header
+    one = lw.jit(lambda double, größe: double + größe)
+    header = export_c(one.captured(np.ones(2), np.ones(2)), "g").files["g.h"]
+    assert re.search(
+        r"^int g\(const double \*k_double, const double \*k_\w+, double \*out\);", header, re.M
+    )
+
+
+def test_texts_with_such_names_compile(tmp_path: Path) -> None:
+    """A kernel called as an argument is gets another name."""
+    for name, text in exported_nested().items():
+        (tmp_path / name).write_text(text)
+    subprocess.run(
+        "gcc -std=gnu11 -march=native -o f *.c -lm", shell=True, check=True, cwd=tmp_path
+    )
+    subprocess.run(["./f"], check=True, cwd=tmp_path)
+
+
+WORKSPACE = """
+#include "several.h"
+#include <stdio.h>
+#include <string.h>
+static _Alignas(SEVERAL_WORKSPACE_ALIGNMENT) char work[SEVERAL_WORKSPACE_BYTES + 128];
+static float x[SEVERAL_X_SIZE], w[SEVERAL_W_SIZE], want[SEVERAL_OUT_SIZE], out[SEVERAL_OUT_SIZE];
+int main(void) {
+    for (int i = 0; i < SEVERAL_X_SIZE; i++) x[i] = i % 7 / 7.0f;
+    for (int i = 0; i < SEVERAL_W_SIZE; i++) w[i] = i % 5 / 5.0f;
+    memset(work, 111, sizeof work);
+    if (several(x, w, want) != 0) return 1;
+    if (several_with_workspace(work, x, w, out) != 0) return 2;
+    if (memcmp(out, want, sizeof out) != 0) return 3;
+    for (int i = 0; i < 128; i++) if (work[SEVERAL_WORKSPACE_BYTES + i] != 111) return 4;
+    memset(out, 0, sizeof out);
+    if (several_with_workspace(NULL, x, w, out) != 1) return 5;
+    if (several_with_workspace(work + 4, x, w, out) != 1) return 6;
+    for (int i = 0; i < SEVERAL_OUT_SIZE; i++) if (out[i] != 0) return 7;
+    puts("fine");
+    return 0;
+}
+"""
+
+
+def test_the_caller_may_give_the_memory(file: Path, tmp_path: Path) -> None:
+    """In a workspace of the size that the header says the results are the same, and nothing beyond
+    it is touched; without one, or with one at an odd address, nothing is written."""
+    made = tmp_path / "made"
+    command = json.loads(export(file, "several", made, "--json").stdout)["command"]
+    (made / "main.c").write_text(WORKSPACE)
+    subprocess.run(command, shell=True, check=True, cwd=made)
+    done = subprocess.run(["./several"], cwd=made, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "fine\n")
+    header = (made / "several.h").read_text()
+    assert int(re.findall(r"WORKSPACE_BYTES (\d+)", header)[0]) > 0
+
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the page's flags are those of x86-64")
+def test_the_page_shows_what_happens(tmp_path: Path) -> None:
+    """Each command of docs/export.md prints what stands under it, but for times and checksums."""
+    page = (ROOT / "docs" / "export.md").read_text("utf-8")
+    (block,) = re.findall(r"^```console\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    commands = re.findall(r"^\$ (.*)$", block, re.MULTILINE)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path}
+    script = "\n".join(f"echo {shlex.quote(f'$ {line}')}\n{line}" for line in commands)
+    done = subprocess.run(
+        ["sh", "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    masked = [
+        re.sub(r"checksum \w{16}|best of 10: \S+ ms", "...", text) for text in (done.stdout, block)
+    ]
+    assert masked[0] == masked[1]
+    assert masked[1].count("...") == 2
