@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from typing import Any
 
@@ -12,9 +13,16 @@ import pytest
 import loopwright as lw
 from loopwright.jit import variants
 from loopwright.jit.capture import Captured, share_memory
-from loopwright.memory import buffer_node
-from loopwright_core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
+from loopwright.memory import buffer_node, storage
+from loopwright_core.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DeviceError,
+    DTypeError,
+    ShapeError,
+)
 from loopwright_core.ir import dtype as dt
+from loopwright_core.plugin.loader import registry
 
 
 def f32(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -346,3 +354,87 @@ def test_copies_within_a_trace_are_copies() -> None:
     memory[0] = 9.0
     np.testing.assert_array_equal(same.numpy(), np.arange(6.0).reshape(2, 3))
     np.testing.assert_array_equal(turned.numpy(), np.arange(6.0).reshape(2, 3).T)
+
+
+def test_a_donated_array_is_one_calls() -> None:
+    """Of threads that donate one array at once one gets it, and those that read it at that time get
+    its values or are refused: nobody sees memory that is written meanwhile."""
+    step = lw.jit(lambda x: lw.cumulative_sum(x, axis=0) * 2.0, donate=0)
+    read = lw.jit(lambda x: x + 0.0)
+    host = f32(30_000)
+    want = step(lw.asarray(host, copy=True)).numpy()
+    read(lw.asarray(host))
+    wrong: list[str] = []
+    for _ in range(30):
+        x = lw.asarray(host) + 0.0
+        lw.evaluate(x)
+        start, done = threading.Barrier(4), []
+
+        def call(
+            f: Any, expected: Any, x: lw.Array = x, start: Any = start, done: Any = done
+        ) -> None:
+            start.wait()
+            try:
+                got = f(x).numpy()
+            except ArgumentError as error:
+                assert "donated" in str(error)
+                return
+            if not np.array_equal(got, expected):
+                wrong.append("other values")
+            if f is step:
+                done.append(got)
+
+        tasks = [(step, want), (step, want), (read, host), (read, host)]
+        threads = [threading.Thread(target=call, args=task) for task in tasks]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(done) == 1
+    assert wrong == []
+
+
+def test_who_held_the_storage_is_refused() -> None:
+    """A call that has found an array but not its memory when another takes it is refused."""
+    x = lw.asarray(f32(8)) + 0.0
+    lw.evaluate(x)
+    held = storage(x._uop)
+    step = lw.jit(lambda x: x * 2.0, donate=0)
+    step(x)
+    for use in (lambda: held.on(step), held.numpy, lambda: held.move("other")):
+        with pytest.raises(ArgumentError, match="donated to <lambda>"):
+            use()
+
+
+def test_what_fails_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no memory for results the donated array is as it was."""
+    step = lw.jit(lambda x, y: (x * 2.0 + y, lw.cumulative_sum(x)), donate=(0, 1))
+    x, y = lw.asarray(f32(8)) + 0.0, lw.asarray(f32(8)) + 1.0
+    lw.evaluate(x, y)
+    step.captured(x, y)
+    device = registry().device("cpu")
+
+    def refuse(n_bytes: int) -> Any:
+        raise DeviceError("no memory")
+
+    keep = np.asarray(x), np.asarray(y)  # so that results need memory of their own
+    with monkeypatch.context() as patched:
+        patched.setattr(device, "allocate", refuse)
+        with pytest.raises(DeviceError, match="no memory"):
+            step(x, y)
+    np.testing.assert_array_equal(x.numpy(), f32(8))
+    first, _ = step(x, y)
+    np.testing.assert_allclose(first.numpy(), keep[0] * 2 + keep[1])
+    z = lw.asarray(f32(8)) + 0.0
+    lw.evaluate(z)
+    with pytest.raises(ArgumentError, match="donated"):
+        step(z, y)
+    np.testing.assert_array_equal(z.numpy(), f32(8))
+
+
+def test_one_array_donated_twice_in_a_call() -> None:
+    """It is both arguments, and its memory is nobody's result."""
+    step = lw.jit(lambda x, y: lw.cumulative_sum(x) - y, donate=(0, 1))
+    x = lw.asarray(f32(8)) + 0.0
+    lw.evaluate(x)
+    np.testing.assert_allclose(step(x, x).numpy(), np.cumsum(f32(8)) - f32(8), rtol=1e-5)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from loopwright.tracing import add_donated, refuse_absent
+from loopwright.tracing import add_donated, forget_donated, refuse_absent, refuse_donated
 from loopwright_core.errors import DTypeError, LoopwrightError, fail
 from loopwright_core.ir.dtype import DType, from_numpy
 from loopwright_core.ir.ops import Op
@@ -29,13 +29,14 @@ class Storage:
     written to a shared NumPy array before then is seen.
     """
 
-    __slots__ = ("_lock", "_memory", "device", "dtype", "host", "shape")
+    __slots__ = ("_donated_to", "_lock", "_memory", "device", "dtype", "host", "shape")
 
     def __init__(
         self, dtype: DType, shape: tuple[int, ...], device: str, host: HostArray | None = None
     ) -> None:
         self.dtype, self.shape, self.device, self.host = dtype, shape, device, host
         self._memory: Any = None
+        self._donated_to = ""
         self._lock = new_lock()
 
     @property
@@ -51,6 +52,7 @@ class Storage:
         if memory is not None:
             return memory
         with self._lock:
+            self._refuse_donated()
             if self._memory is None:
                 if self.host is not None:
                     self._memory = device.from_host(self.host)
@@ -63,6 +65,7 @@ class Storage:
         if self.host is not None:
             return self.host
         with self._lock:
+            self._refuse_donated()
             memory = self._memory
         if hasattr(memory, "__array_interface__"):  # the host's own memory: its bytes, shared
             cells = np.asarray(memory)[: self.n_bytes]
@@ -82,6 +85,27 @@ class Storage:
         with self._lock:
             memory, self._memory = self._memory, None
             return memory
+
+    def move(self, name: str) -> Storage:
+        """The same memory for the function of that name alone: who holds this storage, and not its
+        memory yet, is refused from now on. A shared NumPy array stays here too."""
+        moved = Storage(self.dtype, self.shape, self.device, self.host)
+        with self._lock:
+            self._refuse_donated()
+            moved._memory, self._memory = self._memory, None
+            if self.host is None:
+                self._donated_to = name
+        return moved
+
+    def share(self, other: Storage) -> None:
+        """Let another storage have the same memory."""
+        with self._lock:
+            self._refuse_donated()
+            other._memory = self._memory
+
+    def _refuse_donated(self) -> None:
+        if self._donated_to:
+            refuse_donated(self._donated_to)
 
 
 _slots = itertools.count()
@@ -137,11 +161,20 @@ def is_known(node: UOp) -> bool:
 
 
 def donate(node: UOp, name: str) -> Storage:
-    """Take the memory from behind a BUFFER, for the function of that name."""
-    found = storage(node)
+    """Take the memory from behind a BUFFER, for the function of that name. Of several threads one
+    gets it, the others raise ArgumentError; what they do with it already holds it."""
+    storage(node).settle()
     add_donated(node, name)
-    _storages.pop(node.arg.slot, None)
-    return found
+    found = _storages.pop(node.arg.slot, None)
+    if found is None:  # another thread's call was there first
+        refuse_donated(name)
+    return found.move(name)
+
+
+def give_back(node: UOp, memory: Storage) -> None:
+    """Put memory that was donated behind its BUFFER again: the function did not run."""
+    _storages[node.arg.slot] = memory
+    forget_donated(node)
 
 
 def view_as(node: UOp, shape: Sequence[int]) -> UOp:
@@ -150,8 +183,7 @@ def view_as(node: UOp, shape: Sequence[int]) -> UOp:
     other.settle()
     view = Storage(other.dtype, tuple(shape), other.device)
     view.host = None if other.host is None else other.host.reshape(tuple(shape))
-    with other._lock:
-        view._memory = other._memory
+    other.share(view)
     return attach(buffer_node(node.dtype, shape), view)
 
 

@@ -114,6 +114,11 @@ def add_donated(node: UOp, name: str) -> None:
     _without_memory(node, name)
 
 
+def forget_donated(node: UOp) -> None:
+    """The memory of a BUFFER is there again."""
+    _absent.pop(node.arg.slot, None)
+
+
 def _without_memory(node: UOp, why: Trace | str) -> UOp:
     _absent[node.arg.slot] = why
     weakref.finalize(node, _absent.pop, node.arg.slot, None).atexit = False
@@ -158,12 +163,17 @@ def refuse_absent(buffers: Iterable[UOp]) -> None:
         if isinstance(why, Trace):
             _refuse(why)
         elif why is not None:
-            fail(
-                ArgumentError,
-                f"this array was donated to {why}, which may have used its memory for results",
-                where=users_line(),
-                fix="use the result instead, or leave the argument out of donate=",
-            )
+            refuse_donated(why)
+
+
+def refuse_donated(name: str) -> NoReturn:
+    """Raise the error of an array whose memory the function of that name has."""
+    fail(
+        ArgumentError,
+        f"this array was donated to {name}, which may have used its memory for results",
+        where=users_line(),
+        fix="use the result instead, or leave the argument out of donate=",
+    )
 
 
 def refuse_foreign(node: UOp) -> None:

@@ -10,7 +10,6 @@ from typing import Any, overload
 
 import numpy as np
 
-from loopwright import memory
 from loopwright.array import Array, from_host
 from loopwright.identifiers import legal_name
 from loopwright.jit import tree
@@ -21,7 +20,7 @@ from loopwright.jit.one_step import OneStep
 from loopwright.jit.outputs import Out
 from loopwright.jit.signature import Signature
 from loopwright.jit.trace import trace
-from loopwright.jit.variant import Input, Variant
+from loopwright.jit.variant import Variant
 from loopwright.jit.variants import Variants
 from loopwright.kernels import KernelView
 from loopwright.options import current, note_kernel
@@ -144,9 +143,8 @@ class Jitted:
             if found is not None:
                 self._remember(call, step, args, kwargs)
                 return found
-        inputs = (*call.inputs, *variant.numbers)
-        table = variant.run(inputs, {}, call.values)
-        self._give_up(variant, inputs)
+        given = (*call.inputs, *variant.numbers)
+        inputs, table = variant.run(given, {}, call.values, self._name)
         results = variant.results(inputs, table, call.values)
         return tree.put_together(variant.result, iter(results))
 
@@ -161,17 +159,9 @@ class Jitted:
         given = {row: variant.device.from_host(array) for row, array in direct.items()}
         # a device that copies instead is no way to write the array
         given = {row: m for row, m in given.items() if hasattr(m, "__array_interface__")}
-        table = variant.run(inputs, given, call.values)
-        self._give_up(variant, inputs)
-        out.fill(variant.results(inputs, table, call.values), [direct[row] for row in given])
+        own, table = variant.run(inputs, given, call.values, self._name)
+        out.fill(variant.results(own, table, call.values), [direct[row] for row in given])
         return out.value
-
-    def _give_up(self, variant: Variant, inputs: Sequence[Input]) -> None:
-        """Donated arrays have no memory from now on."""
-        for place in variant.donated:
-            node = inputs[place].node
-            if node is not None and memory.has_storage(node):
-                memory.donate(node, self._name)
 
     def _remember(
         self, call: Call, step: OneStep, args: Sequence[Any], kwargs: dict[str, Any]

@@ -13,7 +13,16 @@ from loopwright.array import Array
 from loopwright.extents import actual
 from loopwright.jit.capture import Captured, Output
 from loopwright.jit.one_step import OneStep, make_one_step
-from loopwright.memory import HostArray, Storage, attach, buffer_node, new_buffer, storage
+from loopwright.memory import (
+    HostArray,
+    Storage,
+    attach,
+    buffer_node,
+    donate,
+    give_back,
+    new_buffer,
+    storage,
+)
 from loopwright_core.ir.dtype import from_numpy
 from loopwright_core.ir.uop import UOp, Variable
 from loopwright_core.plugin.loader import registry
@@ -61,33 +70,60 @@ class Variant:
         self._sizes = [row.n_bytes for row in temporaries]
 
     def run(
-        self, inputs: Sequence[Input], given: Mapping[int, Any], values: Mapping[Variable, int]
-    ) -> list[Any]:
-        """Run over the inputs; the memory of every row of the table but the temporaries'.
+        self,
+        inputs: Sequence[Input],
+        given: Mapping[int, Any],
+        values: Mapping[Variable, int],
+        name: str,
+    ) -> tuple[Sequence[Input], list[Any]]:
+        """Run over the inputs: these, of which those donated are this call's alone by now, and the
+        memory of every row of the table but the temporaries'.
 
         `given`: memory for some output rows. The others get memory of their own, or that of a
-        donated input which nobody else holds. `values`: of the Variables.
+        donated input which nobody else holds. `values`: of the Variables. `name`: of the function,
+        which donated arrays have gone to; they have not where it fails before kernels run.
         """
         captured, device = self.captured, self.device
-        table = [one.memory.on(device) for one in inputs]
-        for row in range(captured.first_output, captured.first_constant):
-            memory = given.get(row)
-            if memory is None:
-                memory = self._in_place(row, inputs)
-            if memory is None:
-                memory = device.allocate(captured.table[row].n_bytes_of(values))
-            table.append(memory)
-        table += [storage(node).on(device) for node in captured.constants]
-        if captured.kernels:
+        run = self._loaded() if captured.kernels else None
+        claimed: dict[UOp, Storage] = {}
+        try:
+            if self.donated:
+                inputs = self._claim(inputs, name, claimed)
+            table = [one.memory.on(device) for one in inputs]
+            for row in range(captured.first_output, captured.first_constant):
+                memory = given.get(row)
+                if memory is None:
+                    memory = self._in_place(row, inputs)
+                if memory is None:
+                    memory = device.allocate(captured.table[row].n_bytes_of(values))
+                table.append(memory)
+            table += [storage(node).on(device) for node in captured.constants]
             sizes = self._sizes
             if self.is_dynamic:
                 rows = captured.table[captured.first_temporary :]
                 sizes = [row.n_bytes_of(values) for row in rows]
             temporaries = [device.allocate(n) for n in sizes]
-            own = [values[variable] for variable in captured.variables]
-            self._loaded()([*table, *temporaries], own)
+        except BaseException:
+            for node, back in claimed.items():
+                give_back(node, back)
+            raise
+        if run is not None:
+            run([*table, *temporaries], [values[variable] for variable in captured.variables])
             device.synchronize()
-        return table
+        return inputs, table
+
+    def _claim(
+        self, inputs: Sequence[Input], name: str, claimed: dict[UOp, Storage]
+    ) -> list[Input]:
+        """The inputs, those donated with memory that their arrays no longer have (`claimed`)."""
+        found = list(inputs)
+        for place in self.donated:
+            node = inputs[place].node
+            if node is not None:
+                if node not in claimed:
+                    claimed[node] = donate(node, name)
+                found[place] = Input(claimed[node], node)
+        return found
 
     def one_step(self) -> OneStep | None:
         """The call for NumPy's arrays in one step; None where there is none."""
@@ -201,7 +237,7 @@ def exclusive_memory(
         if memory.host is not None:
             return None
         found = memory.on(device)
-        # held by the storage, the call's table, `found`, and the function that counts
+        # held by the call's storage, its table, `found`, and the function that counts
         return found if sys.getrefcount(found) <= 4 else None
     # NumPy's array, whose owner said that it may be written
     if memory.host is None or not memory.host.flags.writeable:
