@@ -10,7 +10,7 @@ from functools import partial
 
 from loopwright_core.errors import OptError
 from loopwright_core.kernel.access import accesses
-from loopwright_core.kernel.copies import is_own
+from loopwright_core.kernel.copies import conversions, is_own
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.grid import with_grid
 from loopwright_core.kernel.kernel import Kernel
@@ -158,6 +158,8 @@ def _stage(d: Opts, kernel: Kernel) -> Opt:
         for word in ("layout", "order"):
             if names and d.rnd.random() < 0.4:
                 words += [word, ",".join(d.rnd.sample(names, len(names)))]
+    if not d.target.has_local and conversions(kernel, access.name) and d.rnd.random() < 0.5:
+        words.append("cast")
     return Opt("STAGE", access.name, None, tuple(words))
 
 

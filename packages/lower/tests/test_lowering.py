@@ -121,6 +121,23 @@ def test_staged_matmul(m: int, n: int, k: int) -> None:
         assert [u.arg.size for u in locals_] == [8 * 16]
 
 
+@pytest.mark.parametrize(("m", "n", "k"), [(4, 16, 8), (5, 11, 9)])
+def test_copies_of_converted_elements(m: int, n: int, k: int) -> None:
+    """A copy converts each element once; what reads it takes it as it is."""
+    a, b = (
+        asts.cast(asts.buffer(s, *shape, dtype=dt.int8), dt.int32)
+        for s, shape in enumerate(((m, k), (k, n)))
+    )
+    ast = asts.sink((asts.buffer(2, m, n, dtype=dt.int32), asts.product(a, b)))
+    schedule = cut(index(ast).schedule, ("j/1", 8, VECTOR), ("i/1", 2, UPCAST))
+    schedule = order(schedule, "j/8", "i/2", "k/1")
+    held = Stage("B", "j/8", dtype=dt.int32), Stage("A", "i/2", dtype=dt.int32)
+    program = agree(ast, replace(schedule, stages=held))
+    locals_ = [u for u in program.phases[0].uops if u.op is Op.DEFINE_LOCAL]
+    assert sorted(u.arg.size for u in locals_) == [2 * k, 8 * k]
+    assert {u.dtype for u in locals_} == {dt.int32}
+
+
 def test_partial_sums_live_in_the_output() -> None:
     """A reduce cut outside a free loop keeps its partial results where they will end up."""
     schedule = cut(index(asts.matmul(4, 6, 9)).schedule, ("k/1", 4, None))

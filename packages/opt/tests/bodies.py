@@ -314,6 +314,17 @@ def outer(n: int = 64, shift: int = 0) -> Kernel:
     return kernel(dims, stored, shared=((left, right),))
 
 
+def converted(n: int = 64) -> Kernel:
+    """Small integers added up as floats, once for each row and column."""
+    dims = Dim("i", n), Dim("j", n), Dim("k", n, True)
+    i, j, k = [d.uop for d in dims]
+    x, y = (
+        UOp(Op.CAST, F, (load(place(s, (n, n), dt.int8, *where)),))
+        for s, where in enumerate(((i, k), (k, j)))
+    )
+    return kernel(dims, (at(2, (n, n), i, j), reduce("add", UOp(Op.MUL, F, (x, y)), k)))
+
+
 def masked(n: int = 64, by_sum: bool = False) -> Kernel:
     """Rows of B, each read where i + j (or i alone) is small."""
     dims = Dim("i", n), Dim("j", n)

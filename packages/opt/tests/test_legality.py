@@ -102,6 +102,12 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
     "stage outside threads": (bodies.matmul(), "STAGE B · THREAD i 2", "outside the threads"),
     "stage elsewhere": (bodies.softmax(), "STAGE A.1 @j", "does not run inside"),
     "stage in no common loop": (bodies.twice_read(), "SWAP i j.0 · STAGE A @i", "run in one loop"),
+    "converted copy of plain readers": (bodies.matmul(), "STAGE B @i cast", "not every reader"),
+    "halo of converted elements": (
+        bodies.converted(),
+        "STAGE A halo cast",
+        "layout, order and type",
+    ),
     "stage word": (bodies.matmul(), "STAGE B @i behind", "not understood"),
     "split of a staged axis": (
         bodies.matmul(),
@@ -226,6 +232,11 @@ ILLEGAL_WITH_WORKGROUPS: dict[str, tuple[Kernel, str, str]] = {
         bodies.softmax(n=16384),
         "LOCAL j 32 · KEEP v0 @i",
         "65536 bytes of shared memory",
+    ),
+    "converted copy together": (
+        bodies.converted(),
+        "LOCAL j 8 · STAGE A @i cast",
+        "elements as they lie",
     ),
     "stage around the grid": (bodies.matmul(), "STAGE A @i", "inside j/1 of the grid"),
     "keep around the grid": (bodies.softmax(), "KEEP v0", "inside i/1 of the grid"),

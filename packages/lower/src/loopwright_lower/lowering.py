@@ -8,6 +8,7 @@ from loopwright_core.errors import LoweringError, fail
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp, Variable, toposort
 from loopwright_core.kernel.access import accesses
+from loopwright_core.kernel.copies import conversions
 from loopwright_core.kernel.dims import AxisKind
 from loopwright_core.kernel.estimate import estimate
 from loopwright_core.kernel.grid import with_grid
@@ -66,7 +67,11 @@ def _phase(kernel: Kernel, target: Target, first_id: int) -> tuple[Phase, Builde
     n_shared = [len(group) for group in kernel.shared]
     flat = tuple(v for group in kernel.shared for v in group)
     use = kernel.schedule.tensor_core
-    roots = (kernel.body, *flat)
+    converted = [
+        conversions(kernel, s.access) if s.dtype is not None else () for s in schedule.stages
+    ]
+    casts = tuple(v for group in converted for v in group)
+    roots = (kernel.body, *flat, *casts)
     if use is not None:
         roots = bind_products(roots, kernel.schedule, Analysis(roots, kernel.dims))
     roots = decompose(roots, target, functions=functions_of(target))
@@ -79,6 +84,8 @@ def _phase(kernel: Kernel, target: Target, first_id: int) -> tuple[Phase, Builde
     kernel = kernel.with_schedule(block_sums(kernel.schedule, facts.nodes))
     statements = make_statements(sink, kernel.schedule, facts)
     mark_staged(statements, kernel)
+    # A conversion that became a part of its reader is done there, from a copy as elements lie.
+    held = {_load_of(v): v for v in flat if any(v in s.order for s in statements)}
     grid = Grid(statements, kernel.schedule, target) if target.has_local else None
     masked = masked_dims(kernel.dims, kernel.schedule, grid)
     dims = dim_states(kernel.dims, kernel.schedule, _reversed_dims(facts.nodes), masked)
@@ -93,7 +100,7 @@ def _phase(kernel: Kernel, target: Target, first_id: int) -> tuple[Phase, Builde
     stages = Stages(values, grid)
     emitter = Emitter(kernel, Accumulators(values, target), stages, grid)
     check_groups(statements)
-    _plan_stages(kernel, stages, statements, tuple(shared), facts)
+    _plan_stages(kernel, stages, statements, tuple(shared), held, facts)
     tree = build_nest(emitter.prepare(statements))
     threads = thread_count(kernel)
     check_threads(tree, threads)
@@ -145,8 +152,10 @@ def _plan_stages(
     stages: Stages,
     statements: list[Statement],
     shared: tuple[tuple[UOp, ...], ...],
+    held: dict[UOp, UOp],
     facts: Analysis,
 ) -> None:
+    """`held`: of loads whose copies hold converted elements, what they are converted to."""
     names = {a.node: a.name for a in accesses(kernel)} if kernel.schedule.stages else {}
     for stage in kernel.schedule.stages:
         if stage.mode == "keep":
@@ -164,7 +173,13 @@ def _plan_stages(
         if not loads:
             fail(LoweringError, f"STAGE {stage.access}: the kernel has no such load")
         for load in loads:
-            statements.append(stages.plan_load(stage, load, statements, kernel.schedule))
+            value = held.get(load, load)
+            statements.append(stages.plan_load(stage, load, value, statements, kernel.schedule))
+
+
+def _load_of(value: UOp) -> UOp:
+    """The load that a value converts."""
+    return next(n for n in toposort((value,)) if n.op is Op.LOAD)
 
 
 def _reversed_dims(nodes: list[UOp]) -> frozenset[str]:

@@ -54,10 +54,18 @@ class Stages:
     # Copies of a load
 
     def plan_load(
-        self, stage: Stage, load: UOp, statements: list[Statement], schedule: Schedule
+        self,
+        stage: Stage,
+        load: UOp,
+        value: UOp,
+        statements: list[Statement],
+        schedule: Schedule,
     ) -> Statement:
-        """A copy statement for one LOAD; its consumers then read the local array."""
-        consumers = [s for s in statements if load in s.order]
+        """A copy statement for one LOAD; its consumers then read the local array.
+
+        `value`: what the copy holds, the load itself or what its readers convert it to.
+        """
+        consumers = [s for s in statements if value in s.order]
         prefixes = [prefix_of(s, stage.at) for s in consumers]
         if not consumers or any(p != prefixes[0] for p in prefixes):
             fail(LoweringError, f"STAGE {stage.access}: its readers share no loop {stage.at}")
@@ -83,12 +91,17 @@ class Stages:
             own = [Step(a, number) for a in order if not a.kind.is_expanded]
             missing = [a for a in inner if not a.kind.is_expanded and a not in order]
             path = (*prefix, *own, *(Step(a, number) for a in missing))
-            array = self._panel(stage, load, inner, tile=tile)
-        copy = Statement(number, "copy", load, (), names, (), path)
+            array = self._panel(stage, value, inner, tile=tile)
+        copy = Statement(number, "copy", load, (value,), names, (), path)
+        below = load.src if value is load else (value,)
         copy.order = [
-            n for n in toposort(load.src) if n.op not in _NOT_VALUES and not self.facts.is_index[n]
+            n for n in toposort(below) if n.op not in _NOT_VALUES and not self.facts.is_index[n]
         ]
         copy.copy = array
+        if value is not load:
+            for s in consumers:
+                needed = set(toposort(s.values, lambda n: n is not value))
+                s.order = [n for n in s.order if n in needed]
         if self.together is not None and stage.mode != "halo":
             self.together.plan(copy, inner, _by_names(inner, stage.order))
         for s in consumers:
@@ -173,6 +186,9 @@ class Stages:
     def emit_copy(self, copy: Statement) -> None:
         """The copy's leaf."""
         array = copy.copy
+        (held,) = copy.values
+        if held is not copy.node:  # what an earlier copy of it holds is no longer there
+            self.values.arrays.pop(held, None)
         if isinstance(array, PositionArray):
             self._emit_halo(copy, array)
         elif self.together is not None:
@@ -181,20 +197,20 @@ class Stages:
         else:
             assert isinstance(array, AxisArray)
             self._emit_panel(copy, array)
-        self.values.arrays[copy.node] = (array,)
+        self.values.arrays[held] = (array,)
 
     def _emit_panel(self, copy: Statement, array: AxisArray) -> None:
         """Every expanded position; what does not exist is filled, so readers need no mask."""
-        load, vector = copy.node, self.values.vector_dim(copy)
+        load, (held,), vector = copy.node, copy.values, self.values.vector_dim(copy)
         lanes = self.dims[vector].lanes if vector else 1
         for choice in product(*[self.dims[d].all_offsets for d in copy.free]):
             offsets = dict(zip(copy.free, choice, strict=True))
             exists = all(o in self.dims[d].offsets for d, o in offsets.items())
             if exists:
                 known = self.values.evaluate(copy, offsets)
-                value = self.values.load(load, known, offsets, vector)
+                value = known.get(held) or self.values.load(load, known, offsets, vector)
             else:
-                value = load.src[1]
+                value = load.src[1] if held is load else const(0, held.dtype)
             place = array.place(self.dims, offsets, vector)
             self.memory.store(array.storage, place, value, lanes, None, None)
 

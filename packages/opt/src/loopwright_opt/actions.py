@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from loopwright_core.errors import OptError
 from loopwright_core.kernel.access import Access
+from loopwright_core.kernel.copies import conversions
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.schedule import Opt
@@ -57,7 +58,8 @@ def moves(kernel: Kernel, target: Target) -> list[Opt]:
             found.append(Opt("NTSTORE", name))
             found.append(Opt("PREFETCH", name, 1))
         else:
-            found += [opt for a in loops for opt in _stages(kernel, access, a.name)]
+            casts = not target.has_local and bool(conversions(kernel, name))
+            found += [opt for a in loops for opt in _stages(kernel, access, a.name, casts)]
             found += [Opt("PREFETCH", name, steps) for steps in AHEAD]
     for place in range(len(kernel.shared)):
         found += [Opt("KEEP", f"v{place}", None, (f"@{a.name}",)) for a in loops]
@@ -85,9 +87,12 @@ def _pieces(axis: Axis) -> list[int]:
     return sorted(found)
 
 
-def _stages(kernel: Kernel, access: Access, at: str) -> Iterator[Opt]:
-    """Copies of a load inside an axis: as it lies, packed along the lanes, with its halo."""
-    yield Opt("STAGE", access.name, None, (f"@{at}",))
+def _stages(kernel: Kernel, access: Access, at: str, is_converted: bool) -> Iterator[Opt]:
+    """Copies of a load inside an axis: as it lies, packed along the lanes, with its halo; of
+    converted elements too, where all readers convert them alike."""
+    kinds: tuple[tuple[str, ...], ...] = ((), ("cast",)) if is_converted else ((),)
+    for kind in kinds:
+        yield Opt("STAGE", access.name, None, (f"@{at}", *kind))
     within = inside(kernel.schedule, at, access.dims)
     lanes = next((a.dim for a in within if a.kind is AxisKind.VECTOR), "")
     if lanes:
@@ -98,7 +103,9 @@ def _stages(kernel: Kernel, access: Access, at: str) -> Iterator[Opt]:
         rest = [a for a in within if a.dim != lanes]
         layout, order = ((*strips, *rest, *tail), (*rest, *strips, *tail))
         words = [",".join([a.name for a in axes]) for axes in (layout, order)]
-        yield Opt("STAGE", access.name, None, (f"@{at}", "layout", words[0], "order", words[1]))
+        for kind in kinds:
+            placed = (f"@{at}", "layout", words[0], "order", words[1], *kind)
+            yield Opt("STAGE", access.name, None, placed)
     if access.valid or any(len(f.terms) > 1 for f in access.form):
         yield Opt("STAGE", access.name, None, (f"@{at}", "halo"))
 

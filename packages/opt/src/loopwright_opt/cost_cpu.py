@@ -331,7 +331,7 @@ def _copy(stage: Stage, kernel: Kernel, target: Target) -> float:
             packed.slot,
             packed.itemsize,
             packed.total_bytes,
-            (*[0] * len(outer), *[held.get(a.name, 0) * touch.itemsize for a in inner]),
+            (*[0] * len(outer), *[held.get(a.name, 0) * packed.itemsize for a in inner]),
             (),
             1.0,
         ),

@@ -12,9 +12,10 @@ from loopwright_opt.legality import hints, keeps, stages
 
 
 def stage(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
-    """STAGE access @axis [layout axes] [order axes] [panel | halo]."""
+    """STAGE access @axis [layout axes] [order axes] [panel | halo] [cast]."""
     at, mode, lists = _words(kernel, opt)
-    made = Stage(opt.axis, at, mode, lists.get("layout", ()), lists.get("order", ()))
+    dtype = stages.converted_alike(kernel, opt, target) if "cast" in opt.arg else None
+    made = Stage(opt.axis, at, mode, lists.get("layout", ()), lists.get("order", ()), dtype)
     stages.held_once(kernel, opt, made)
     stages.check_stage(kernel, opt, made)
     return kernel.schedule.with_stage(made)
@@ -23,7 +24,7 @@ def stage(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
 def keep(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     """KEEP value @axis: written once, read by the value's other instances."""
     at, mode, lists = _words(kernel, opt)
-    keeps.keep_is_plain(kernel, opt, bool(lists) or mode != "panel")
+    keeps.keep_is_plain(kernel, opt, bool(lists) or mode != "panel" or "cast" in opt.arg)
     made = Stage(opt.axis, at, "keep")
     stages.held_once(kernel, opt, made)
     keeps.check_keep(kernel, opt, kernel.schedule, made)
@@ -66,6 +67,7 @@ def _words(kernel: Kernel, opt: Opt) -> tuple[str, str, dict[str, tuple[str, ...
             lists[word] = tuple([resolve(kernel, opt, n).name for n in names if n])
         elif word.strip("()") in ("panel", "halo"):
             mode = word.strip("()")
-        else:
-            refuse(kernel, opt, f"{word!r} is not understood", fix="@axis layout .. order .. halo")
+        elif word != "cast":
+            words_known = "@axis layout .. order .. halo cast"
+            refuse(kernel, opt, f"{word!r} is not understood", fix=words_known)
     return at, mode, lists

@@ -225,8 +225,14 @@ def placed(touch: Touch, stage: Stage | None, kernel: Kernel) -> tuple[Touch, di
         own = touch.strides(tuple([prod(reach[n + 1 :]) for n in range(len(reach))]))
         step = prod(reach)
         strides = {a.name: own.get(a.dim, 0) * a.stride for a in within}
-    total = step * touch.itemsize
-    packed = replace(touch, slot=-100 - touch.slot, total_bytes=total, conditions=())
+    itemsize = touch.itemsize if stage.dtype is None else stage.dtype.itemsize
+    packed = replace(
+        touch,
+        slot=-100 - touch.slot,
+        itemsize=itemsize,
+        total_bytes=step * itemsize,
+        conditions=(),
+    )
     return packed, strides
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
+from weakref import WeakKeyDictionary
 
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp, toposort
-from loopwright_core.kernel.access import Access, access, dims_below
+from loopwright_core.kernel.access import Access, access, accesses, dims_below
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.kernel.renaming import renaming
@@ -44,6 +45,31 @@ def is_own(schedule: Schedule, at: str, dims: Iterable[str]) -> bool:
     return not any(a.kind in _OF_WORKGROUP and a.size != 1 and a.dim in wanted for a in behind)
 
 
+def conversions(kernel: Kernel, name: str) -> tuple[UOp, ...]:
+    """The CASTs of an access's loads, all to one dtype; () where somebody reads it otherwise.
+
+    Found once per body.
+    """
+    known = _conversions.get(kernel.body)
+    if known is None:
+        known = _conversions[kernel.body] = _find_conversions(kernel)
+    return known.get(name, ())
+
+
+def _find_conversions(kernel: Kernel) -> dict[str, tuple[UOp, ...]]:
+    names = {a.node: a.name for a in accesses(kernel)}
+    users: dict[str, dict[UOp, None]] = {}
+    for node in toposort((kernel.body,)):
+        for source in node.src:
+            if source.op is Op.LOAD:
+                users.setdefault(names[source.src[0]], {})[node] = None
+    return {
+        name: tuple(found)
+        for name, found in users.items()
+        if all(u.op is Op.CAST for u in found) and len({u.dtype for u in found}) == 1
+    }
+
+
 def copies(kernel: Kernel, statements: Sequence[Statement]) -> list[Copy]:
     """One for each stage of the kernel's schedule, in its order."""
     return [_copy(kernel, stage, statements) for stage in kernel.schedule.stages]
@@ -61,7 +87,7 @@ def _copy(kernel: Kernel, stage: Stage, statements: Sequence[Statement]) -> Copy
     else:
         axes = _inside(schedule, stage.at, found.dims)
         extents = _extents(found, axes, stage)
-        itemsize = found.dtype.itemsize
+        itemsize = (stage.dtype or found.dtype).itemsize
         users = [s for s in statements if found.node in _indices(s)]
     path = _path(users, stage.at)
     kinds = [a.kind for a in path]
@@ -146,3 +172,6 @@ def _bound(value: UOp) -> set[str]:
     """Dims that reduces below a value bind."""
     reduces = [n for n in toposort((value,)) if n.op is Op.REDUCE]
     return {s.arg.name for n in reduces for s in n.src if s.op is Op.DIM}
+
+
+_conversions: WeakKeyDictionary[UOp, dict[str, tuple[UOp, ...]]] = WeakKeyDictionary()

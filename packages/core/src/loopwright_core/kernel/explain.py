@@ -229,6 +229,8 @@ def _copy(copy: Copy) -> str:
         return f"{_capital(where)}, {stage.access} is built in {memory} ({size}), {times}."
     what = f"the window of {stage.access}" if stage.mode == "halo" else f"what {stage.access} reads"
     text = f"{_capital(where)}, {what} is copied to {memory} ({size}), {times}"
+    if stage.dtype is not None:
+        text += f", converted to {stage.dtype.name}"
     if stage.layout:
         text += f", laid out as {', '.join(stage.layout)}"
     return text + "."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from loopwright_core.ir.dtype import DType
 from loopwright_core.kernel.dims import Axis, AxisKind, Dim
 from loopwright_core.plugin.tensor_core import TensorCore
 
@@ -36,7 +37,8 @@ class Stage:
     `access` is `B`, `B.1`, ... for a load, the buffer's name for a store, or `v0`, `v1`, ... for a
     KEEP value. `layout`: the axes of the local buffer, outermost first; `order`: the copy's own
     loops, outermost first; both name axes inside `at`. Empty: the schedule's order.
-    `mode` is "panel", "halo" or "keep". `at` "" is outside every loop.
+    `mode` is "panel", "halo" or "keep". `at` "" is outside every loop. `dtype`: what a copy of
+    converted elements holds, where every reader converts them alike; None: elements as they lie.
     """
 
     access: str
@@ -44,6 +46,7 @@ class Stage:
     mode: str = "panel"
     layout: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
+    dtype: DType | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from math import prod
 
+from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.uop import Variable
 from loopwright_core.kernel.access import Access
+from loopwright_core.kernel.copies import conversions
 from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.kernel import Kernel, buffer_name
 from loopwright_core.kernel.schedule import Opt, Schedule, Stage
+from loopwright_core.plugin.target import Target
 from loopwright_opt.axes import inside, named, refuse
 from loopwright_opt.facts import facts_of
 from loopwright_opt.legality.parts import held_in_one_launch
@@ -163,14 +166,25 @@ def validity_is_its_own(kernel: Kernel, opt: Opt, access: Access) -> None:
 
 def halo_is_plain(kernel: Kernel, opt: Opt, made: Stage) -> None:
     """A halo copy lies as the buffer does."""
-    if made.layout or made.order:
-        refuse(kernel, opt, "a halo copy has the buffer's own layout and order")
+    if made.layout or made.order or made.dtype is not None:
+        refuse(kernel, opt, "a halo copy has the buffer's own layout, order and type")
 
 
 def halo_is_masked_by_bounds(kernel: Kernel, opt: Opt, access: Access) -> None:
     """A halo copy is filled outside the buffer: each condition bounds one index."""
     if not access.is_window:
         refuse(kernel, opt, f"a condition of {access.name} is no bound of one index")
+
+
+def converted_alike(kernel: Kernel, opt: Opt, target: Target) -> DType:
+    """A copy of converted elements serves readers that all convert them to one type; threads that
+    copy together and tensor cores take elements as they lie."""
+    found = conversions(kernel, opt.axis)
+    if not found:
+        refuse(kernel, opt, f"not every reader of {opt.axis} converts it to one type")
+    if target.has_local or kernel.schedule.tensor_core is not None:
+        refuse(kernel, opt, "workgroups and tensor cores take elements as they lie")
+    return found[0].dtype
 
 
 def fits(kernel: Kernel, opt: Opt, made: Stage, size: int) -> None:
@@ -232,7 +246,8 @@ def staged_bytes(schedule: Schedule, made: Stage, access: Access) -> int:
     axes = inside(schedule, made.at, access.dims)
     if made.mode == "halo":
         return halo_elements(access, axes) * access.dtype.itemsize
-    return prod([a.size for a in axes if isinstance(a.size, int)]) * access.dtype.itemsize
+    itemsize = (made.dtype or access.dtype).itemsize
+    return prod([a.size for a in axes if isinstance(a.size, int)]) * itemsize
 
 
 def halo_elements(access: Access, axes: tuple[Axis, ...]) -> int:

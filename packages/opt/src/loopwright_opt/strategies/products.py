@@ -9,6 +9,7 @@ from math import prod
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
 from loopwright_core.kernel.access import Access
+from loopwright_core.kernel.copies import conversions
 from loopwright_core.plugin.strategy import Parameter
 from loopwright_opt.facts import Facts, Statement
 from loopwright_opt.strategies.strategy import Draft, Heuristic
@@ -225,7 +226,7 @@ def _panels(draft: Draft, found: Product, mr: int, nv: int, p: Mapping[str, int]
     v, u, width = found.lanes, found.u, nv * found.n_lanes
     m, n, threads = draft.size(u), draft.size(v), wanted_threads(draft)
     is_wide = draft.target.registers >= 32
-    bytes_ = found.column.dtype.itemsize
+    cast, bytes_ = _held(draft, found.column)
     depth = prod(draft.size(d) for d in found.bound)
     one_sum = len(found.bound) == 1
     kc = _even(depth, _depth(draft, bytes_, is_wide, p)) if one_sum else depth
@@ -266,7 +267,9 @@ def _panels(draft: Draft, found: Product, mr: int, nv: int, p: Mapping[str, int]
     copy = [*_used(found.column, sums), f"{v}/{width}", *strip, f"{v}/1"]
     if found.column.stride(v) != 1:
         copy = [f"{v}/{width}", *_used(found.column, sums), *strip, f"{v}/1"]
-    stage = f"STAGE {found.column.name} @{at} layout {','.join(layout)} order {','.join(copy)}"
+    stage = (
+        f"STAGE {found.column.name} @{at} layout {','.join(layout)} order {','.join(copy)}{cast}"
+    )
     steps.append("ORDER " + " ".join([*order, *sums]))
     if not draft.do(*steps, stage):
         return False
@@ -274,12 +277,13 @@ def _panels(draft: Draft, found: Product, mr: int, nv: int, p: Mapping[str, int]
         f"sum of products: {mr} rows of {u} by {nv} vectors of {v} in registers, "
         f"{found.column.name} packed in panels of {kc} by {min(nc, n)}"
     )
-    if _rows_are_staged(found, n, width):
+    cast, _ = _held(draft, found.row)
+    if cast or _rows_are_staged(found, n, width):
         where = f"{u}/{ic}" if ic else f"{u}/{mr}" if is_wide else at
         names = [f"{u}/{mr}", *sums, f"{u}/1"] if where != f"{u}/{mr}" else [*sums, f"{u}/1"]
         words = ",".join([w for w in names if w.partition("/")[0] in found.row.dims])
-        if draft.do(f"STAGE {found.row.name} @{where} layout {words} order {words}"):
-            draft.note(f"{found.row.name} packed too: a step of the sum leaves its line")
+        if draft.do(f"STAGE {found.row.name} @{where} layout {words} order {words}{cast}"):
+            draft.note(f"{found.row.name} packed too: {_why_rows(cast)}")
     draft.do(f"PREFETCH {stores(draft.facts)[0].name}")
     if outer:
         thread = outer
@@ -289,6 +293,17 @@ def _panels(draft: Draft, found: Product, mr: int, nv: int, p: Mapping[str, int]
         thread = f"{u}/{ic}" if ic else f"{u}/{mr}"
     thread_one_of(draft, (thread,))
     return True
+
+
+def _why_rows(cast: str) -> str:
+    return "it is converted once" if cast else "a step of the sum leaves its line"
+
+
+def _held(draft: Draft, access: Access) -> tuple[str, int]:
+    """What STAGE says of a copy, and the bytes of its elements: what its readers convert it to,
+    where they all do."""
+    casts = conversions(draft.kernel, access.name)
+    return (" cast", casts[0].dtype.itemsize) if casts else ("", access.dtype.itemsize)
 
 
 def _used(access: Access, axes: list[str]) -> list[str]:
