@@ -36,8 +36,11 @@ def test_products() -> None:
     assert steps(bodies.matmul(512, 512, 512), V3) == (
         "TILE k 512 · TILE i 66 · UPCAST i 6 · TILE j 16 · VECTOR j 8 · UPCAST j/8 0"
         " · ORDER k/512 i/66 j/16 i/6 k/1"
-        " · STAGE B @k/512 layout j/16,k/1,j/8,j/1 order k/1,j/16,j/8,j/1 · PREFETCH C"
+        " · STAGE B @k/512 layout j/16,k/1,j/8,j/1 order k/1,j/16,j/8,j/1"
+        " · STAGE A @i/66 layout i/6,k/1,i/1 order i/6,k/1,i/1 · PREFETCH C"
     )
+    assert "STAGE A" not in steps(bodies.matmul(512, 192, 512), V3)
+    assert "STAGE" not in steps(bodies.matmul(64, 64, 64), V3)
     assert steps(bodies.matmul(), V4) == (
         "TILE j 256 · TILE k 512 · UPCAST i 6 · TILE j 64 · VECTOR j 16 · UPCAST j/16 0"
         " · ORDER j/256 k/512 i/6 j/64 k/1"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from loopwright_render_clang import reuse, runtime
-from loopwright_render_clang.reuse import Blocks, rounded
+from loopwright_render_clang.reuse import Block, Blocks, rounded
 
 SIZE = 1 << 20
 
@@ -57,15 +57,15 @@ def test_memory_of_the_host_is_not_taken() -> None:
 def test_bounded() -> None:
     """No more than the bound is kept: the longest unused go; larger blocks are never kept."""
     blocks = Blocks(3 * SIZE)
-    given = [np.empty(SIZE, np.uint8) for _ in range(5)]
-    last = given[-1].ctypes.data
+    given = [Block(SIZE) for _ in range(5)]
+    last = given[-1].address
     for block in given:
         blocks.give(block)
-    blocks.give(np.empty(4 * SIZE, np.uint8))
+    blocks.give(Block(4 * SIZE))
     assert blocks.n_bytes == 3 * SIZE
-    assert blocks.take(SIZE).ctypes.data == last
+    assert blocks.take(SIZE).address == last
     for _ in range(200):  # nobody takes: the inbox does not grow for good
-        blocks.give(np.empty(SIZE // 8, np.uint8))
+        blocks.give(Block(SIZE // 8))
     assert len(blocks._inbox) <= 65
     blocks.clear()
     assert blocks.n_bytes == 0

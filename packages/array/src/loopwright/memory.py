@@ -67,9 +67,8 @@ class Storage:
         with self._lock:
             self._refuse_donated()
             memory = self._memory
-        if hasattr(memory, "__array_interface__"):  # the host's own memory: its bytes, shared
-            cells = np.asarray(memory)[: self.n_bytes]
-            return cells.view(self.dtype.numpy).reshape(self.shape)
+        if hasattr(type(memory), "__array_interface__"):  # the host's own memory: its bytes, shared
+            return np.ndarray(self.shape, self.dtype.numpy, np.asarray(memory))
         out = np.empty(self.shape, self.dtype.numpy)
         if memory is not None:
             registry().device(self.device).to_host(memory, out)

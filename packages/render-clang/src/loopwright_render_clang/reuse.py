@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict, deque
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,17 @@ import numpy as np
 SMALLEST = 128 << 10
 # At most this much is kept, and an eighth of the machine's memory.
 MOST = 1 << 30
+
+
+class Block:
+    """Bytes of the heap: a NumPy array and where it begins, asked for once."""
+
+    __slots__ = ("address", "array", "n_bytes")
+
+    def __init__(self, n_bytes: int) -> None:
+        self.array = np.empty(n_bytes, np.uint8)
+        self.address: int = self.array.__array_interface__["data"][0]
+        self.n_bytes = n_bytes
 
 
 class Blocks:
@@ -28,12 +38,12 @@ class Blocks:
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._inbox: deque[np.ndarray[Any, Any]] = deque()
-        self._kept: OrderedDict[int, np.ndarray[Any, Any]] = OrderedDict()  # by address
+        self._inbox: deque[Block] = deque()
+        self._kept: OrderedDict[int, Block] = OrderedDict()  # by address
         self._by_size: dict[int, list[int]] = {}
         self._bytes = 0
 
-    def take(self, n_bytes: int) -> np.ndarray[Any, Any]:
+    def take(self, n_bytes: int) -> Block:
         """A block of so many bytes. Raises MemoryError."""
         with self._lock:
             self._sort()
@@ -41,14 +51,14 @@ class Blocks:
             if addresses:
                 return self._remove(addresses[-1])
         try:
-            return np.empty(n_bytes, np.uint8)
+            return Block(n_bytes)
         except MemoryError:
             self.clear()
-            return np.empty(n_bytes, np.uint8)
+            return Block(n_bytes)
 
-    def give(self, block: np.ndarray[Any, Any]) -> None:
+    def give(self, block: Block) -> None:
         """Take back a block that nobody uses any more."""
-        if block.nbytes <= self._most:
+        if block.n_bytes <= self._most:
             self._inbox.append(block)
             if len(self._inbox) > 64 and self._lock.acquire(blocking=False):
                 try:  # nobody allocates: what is too much goes now
@@ -74,20 +84,19 @@ class Blocks:
     def _sort(self) -> None:
         while self._inbox:
             block = self._inbox.popleft()
-            address = _address(block)
-            self._kept[address] = block
-            self._by_size.setdefault(block.nbytes, []).append(address)
-            self._bytes += block.nbytes
+            self._kept[block.address] = block
+            self._by_size.setdefault(block.n_bytes, []).append(block.address)
+            self._bytes += block.n_bytes
         while self._bytes > self._most:
             self._remove(next(iter(self._kept)))
 
-    def _remove(self, address: int) -> np.ndarray[Any, Any]:
+    def _remove(self, address: int) -> Block:
         block = self._kept.pop(address)
-        same = self._by_size[block.nbytes]
+        same = self._by_size[block.n_bytes]
         same.remove(address)
         if not same:
-            del self._by_size[block.nbytes]
-        self._bytes -= block.nbytes
+            del self._by_size[block.n_bytes]
+        self._bytes -= block.n_bytes
         return block
 
 
@@ -95,11 +104,6 @@ def rounded(n_bytes: int) -> int:
     """The size of the block for so many bytes: sizes an eighth apart share theirs."""
     step = max(4096, 1 << max(0, n_bytes.bit_length() - 4))
     return -(-n_bytes // step) * step
-
-
-def _address(block: np.ndarray[Any, Any]) -> int:
-    found: int = block.__array_interface__["data"][0]
-    return found
 
 
 def _most() -> int:

@@ -64,13 +64,12 @@ def allocate(n_bytes: int) -> Memory:
     kind = Memory if n_bytes < reuse.SMALLEST else Reused
     try:
         if kind is Memory:
-            owner = np.empty(n_bytes + ALIGNMENT, np.uint8)
+            owner = reuse.Block(n_bytes + ALIGNMENT)
         else:
             owner = reuse.blocks.take(reuse.rounded(n_bytes + ALIGNMENT))
     except MemoryError:
         fail(DeviceError, f"no memory for {n_bytes} bytes", fix="use smaller arrays")
-    start: int = owner.__array_interface__["data"][0]
-    return kind(aligned(start), n_bytes, owner)
+    return kind(aligned(owner.address), n_bytes, owner)
 
 
 def from_host(array: np.ndarray[Any, Any]) -> Memory:

@@ -10,12 +10,13 @@ import numpy as np
 
 from loopwright.jit import tree
 from loopwright.jit.capture import Captured, Output
-from loopwright.memory import HostArray, Storage, storage
+from loopwright.memory import HostArray, storage
 from loopwright_core.plugin.device import Device
 from loopwright_core.sequence import Run
 
-# Arrays from here on get the device's memory, which is used again.
-_SMALL = 128 << 10
+# Arrays from here on get the device's memory, which is used again. For smaller ones, NumPy's own
+# memory is there in less time, also where the C library gives it back in between.
+_SMALL = 512 << 10
 
 
 class OneStep:
@@ -72,13 +73,13 @@ def make_one_step(
 def _maker(output: Output, captured: Captured, device: Device) -> Callable[[], HostArray]:
     """Makes uninitialised arrays for an output: small ones are NumPy's own."""
     assert output.row is not None
-    dtype, shape, n_bytes = output.dtype, output.shape, captured.table[output.row].n_bytes
+    dtype, row = output.dtype, captured.table[output.row]
+    shape: tuple[int, ...] = output.shape  # type: ignore[assignment]  # never dynamic
+    n_bytes = row.n_bytes
     if n_bytes < _SMALL:
         return functools.partial(np.empty, shape, dtype.numpy)
 
-    def make() -> HostArray:
-        made = Storage(dtype, shape, captured.device)  # type: ignore[arg-type]  # never dynamic
-        made.give(device.allocate(n_bytes))
-        return made.numpy()
+    def make() -> HostArray:  # the memory lives as long as the array: it is what this is a view of
+        return np.ndarray(shape, dtype.numpy, np.asarray(device.allocate(n_bytes)))
 
     return make

@@ -187,7 +187,11 @@ def _is_staged(draft: Draft, found: Product, width: int) -> bool:
     k = prod(draft.size(d) for d in found.bound)
     if found.column.stride(found.lanes) != 1:
         return m >= 8 and k >= 4
-    is_far = k * n * found.column.dtype.itemsize > draft.target.caches[1] // 4
+    cast, bytes_ = _held(draft, found.column)
+    first, second, _ = draft.target.caches
+    if k * n * bytes_ <= first * 3 // 2 and not cast:
+        return False  # what stays in L1 is read as well where it lies
+    is_far = k * n * bytes_ > second // 4
     return m >= (8 if is_far else 32) and k >= 32 and n > width
 
 
@@ -278,12 +282,13 @@ def _panels(draft: Draft, found: Product, mr: int, nv: int, p: Mapping[str, int]
         f"{found.column.name} packed in panels of {kc} by {min(nc, n)}"
     )
     cast, _ = _held(draft, found.row)
-    if cast or _rows_are_staged(found, n, width):
+    if cast or _rows_are_staged(found, n // width, is_wide):
         where = f"{u}/{ic}" if ic else f"{u}/{mr}" if is_wide else at
         names = [f"{u}/{mr}", *sums, f"{u}/1"] if where != f"{u}/{mr}" else [*sums, f"{u}/1"]
         words = ",".join([w for w in names if w.partition("/")[0] in found.row.dims])
         if draft.do(f"STAGE {found.row.name} @{where} layout {words} order {words}{cast}"):
-            draft.note(f"{found.row.name} packed too: {_why_rows(cast)}")
+            why = "it is converted once" if cast else "its rows lie side by side for all strips"
+            draft.note(f"{found.row.name} packed too: {why}")
     draft.do(f"PREFETCH {stores(draft.facts)[0].name}")
     if outer:
         thread = outer
@@ -293,10 +298,6 @@ def _panels(draft: Draft, found: Product, mr: int, nv: int, p: Mapping[str, int]
         thread = f"{u}/{ic}" if ic else f"{u}/{mr}"
     thread_one_of(draft, (thread,))
     return True
-
-
-def _why_rows(cast: str) -> str:
-    return "it is converted once" if cast else "a step of the sum leaves its line"
 
 
 def _held(draft: Draft, access: Access) -> tuple[str, int]:
@@ -335,10 +336,15 @@ def _block(m: int, mr: int, rows: int, threads: int) -> int:
     return -(-m // (parts * mr)) * mr
 
 
-def _rows_are_staged(found: Product, n: int, width: int) -> bool:
-    """Whether the row operand is packed too: a step of the sum leaves its line, and enough strips
-    read the copy. Rows that lie along the sum are read as well where they are."""
-    return n >= 4 * width and not _is_unit(found.row, found.bound)
+def _rows_are_staged(found: Product, strips: int, is_wide: bool) -> bool:
+    """Whether the row operand is packed too, for as many strips of columns as read the copy.
+
+    Rows across the sum leave their line at each step. Rows along it lie pages apart: where each
+    strip of the panel meets all of them again, from L2, they are better side by side.
+    """
+    if not _is_unit(found.row, found.bound):
+        return strips >= 4
+    return strips >= 16 and not is_wide
 
 
 PRODUCTS = Heuristic(
