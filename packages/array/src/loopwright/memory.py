@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
 import weakref
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -22,6 +23,9 @@ from loopwright_core.plugin.loader import registry
 HostArray: TypeAlias = np.ndarray[Any, Any]
 
 
+_locks_are_made = new_lock()
+
+
 class Storage:
     """The memory of one buffer: the user's array, memory of a device, or none yet.
 
@@ -29,7 +33,7 @@ class Storage:
     written to a shared NumPy array before then is seen.
     """
 
-    __slots__ = ("_donated_to", "_lock", "_memory", "device", "dtype", "host", "shape")
+    __slots__ = ("_donated_to", "_memory", "_own_lock", "device", "dtype", "host", "shape")
 
     def __init__(
         self, dtype: DType, shape: tuple[int, ...], device: str, host: HostArray | None = None
@@ -37,7 +41,16 @@ class Storage:
         self.dtype, self.shape, self.device, self.host = dtype, shape, device, host
         self._memory: Any = None
         self._donated_to = ""
-        self._lock = new_lock()
+        self._own_lock: threading.Lock | None = None
+
+    @property
+    def _lock(self) -> threading.Lock:
+        """Made when it is first taken: most small arrays of a program never need it."""
+        lock = self._own_lock
+        if lock is None:
+            with _locks_are_made:
+                lock = self._own_lock = self._own_lock or new_lock()
+        return lock
 
     @property
     def n_bytes(self) -> int:
@@ -109,6 +122,18 @@ class Storage:
 
 _slots = itertools.count()
 _storages: dict[int, Storage] = {}
+_nodes: dict[int, weakref.KeyedRef[int, UOp]] = {}
+
+
+def _drop(
+    node: weakref.KeyedRef[int, UOp],
+    storages: dict[int, Storage] = _storages,
+    nodes: dict[int, weakref.KeyedRef[int, UOp]] = _nodes,
+) -> None:
+    """Forget the memory of a node that is gone. The tables are arguments: when the interpreter
+    ends, names of a module may be gone first."""
+    storages.pop(node.key, None)
+    nodes.pop(node.key, None)
 
 
 def buffer_node(dtype: DType, shape: Sequence[Extent]) -> UOp:
@@ -118,8 +143,9 @@ def buffer_node(dtype: DType, shape: Sequence[Extent]) -> UOp:
 
 def attach(node: UOp, memory: Storage) -> UOp:
     """Put memory behind a BUFFER, for as long as the node lives."""
-    _storages[node.arg.slot] = memory
-    weakref.finalize(node, _storages.pop, node.arg.slot, None).atexit = False
+    slot = node.arg.slot
+    _storages[slot] = memory
+    _nodes[slot] = weakref.KeyedRef(node, _drop, slot)
     return node
 
 
@@ -147,6 +173,11 @@ def storage(node: UOp) -> Storage:
         refuse_absent((node,))
         fail(LoopwrightError, f"the buffer {node!r} has no memory", fix="evaluate it first")
     return found
+
+
+def known_storage(node: UOp) -> Storage | None:
+    """The memory behind a BUFFER, if it has any."""
+    return _storages.get(node.arg.slot)
 
 
 def has_storage(node: UOp) -> bool:

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from loopwright_core.plugin.device import Device
 
 # Runs the launches in order over one table of device memory and one list of variables.
 Run: TypeAlias = Callable[[Sequence[Any], Sequence[int]], None]
+
+
+class NumpyCall(Protocol):
+    """A sequence as a function of NumPy's arrays, which looks at each argument's type, dtype, shape
+    and layout."""
+
+    def __call__(
+        self, given: tuple[Any, ...], made: tuple[Any, ...], is_checked: int = 0, /
+    ) -> int:
+        """Runs over arguments and outputs and returns 1; 0, without running, where an argument is
+        of another kind. `is_checked`: also where outputs do not fit, cannot be written, or overlap
+        each other, an argument or a constant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +53,9 @@ def load_sequence(device: Device, launches: Sequence[Launch]) -> Run:
 
     A device may offer `load_sequence(launches)` itself, to run them without coming back to Python
     in between. Calls may come from several threads at once. What it returns may offer
-    `numpy_call(arguments, n_outputs, constants, temporaries)` in turn, on devices whose memory is
-    this process's: a function of two tuples of NumPy arrays, arguments and outputs, that checks
-    each argument's dtype, shape and layout and runs, or returns 0; None where that cannot be.
+    `numpy_call(arguments, outputs, constants, temporaries)` in turn, on devices whose memory is
+    this process's: (dtype, shape) of arguments and outputs, memory, and sizes in bytes give a
+    NumpyCall, or None where that cannot be.
     """
     own = getattr(device, "load_sequence", None)
     if own is not None:

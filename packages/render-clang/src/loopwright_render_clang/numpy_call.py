@@ -7,19 +7,18 @@ tried out on arrays once, and where it does not hold there is no such call.
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
+from loopwright_core.sequence import NumpyCall
 from loopwright_render_clang import launcher, runtime
 
-# (arguments, outputs) -> whether the arguments were as expected and the kernels have run.
-NumpyCall: TypeAlias = Callable[[tuple[Any, ...], tuple[Any, ...]], int]
-
-_C_CONTIGUOUS, _ALIGNED = 0x1, 0x100
+_C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 
 
 class Layout(ctypes.Structure):
@@ -37,6 +36,7 @@ class _Expected(ctypes.Structure):
     _fields_ = (
         ("dtype", ctypes.c_void_p),
         ("shape", ctypes.POINTER(ctypes.c_longlong)),
+        ("n_bytes", ctypes.c_longlong),
         ("n_axes", ctypes.c_int),
     )
 
@@ -50,8 +50,10 @@ class Call(ctypes.Structure):
         ("launches", ctypes.c_void_p),
         ("expected", ctypes.POINTER(_Expected)),
         ("constants", ctypes.POINTER(ctypes.c_void_p)),
+        ("constant_bytes", ctypes.POINTER(ctypes.c_longlong)),
         ("temporaries", ctypes.POINTER(ctypes.c_longlong)),
         ("flags", ctypes.c_longlong),
+        ("writeable", ctypes.c_longlong),
         ("n_launches", ctypes.c_int),
         ("n_most", ctypes.c_int),
         ("n_arguments", ctypes.c_int),
@@ -86,13 +88,16 @@ def _holds(at: Layout) -> bool:
     look.argtypes = (ctypes.POINTER(Layout), ctypes.py_object, ctypes.POINTER(ctypes.c_longlong))
     look.restype = None
     base = np.zeros((3, 4, 5), np.float32)
-    for array in (base, base[1:, ::2], np.zeros((), np.int8), np.zeros(7, np.float64)):
+    frozen = np.zeros(7, np.float64)
+    frozen.flags.writeable = False
+    for array in (base, base[1:, ::2], np.zeros((), np.int8), frozen):
         seen = (ctypes.c_longlong * 8)()
         look(ctypes.byref(at), array, seen)
         flags = _C_CONTIGUOUS * array.flags.c_contiguous | _ALIGNED * array.flags.aligned
+        flags |= _WRITEABLE * array.flags.writeable
         wanted = [array.__array_interface__["data"][0], array.ndim, id(array.dtype)]
-        both = seen[3] & (_C_CONTIGUOUS | _ALIGNED)
-        if [*seen[:3], both, seen[4]] != [*wanted, flags, id(np.ndarray)]:
+        known = seen[3] & (_C_CONTIGUOUS | _ALIGNED | _WRITEABLE)
+        if [*seen[:3], known, seen[4]] != [*wanted, flags, id(np.ndarray)]:
             return False
         if tuple(seen[5 : 5 + array.ndim]) != array.shape:
             return False
@@ -105,14 +110,15 @@ def make_call(
     n_most: int,
     scratch_bytes: int,
     arguments: Sequence[tuple[Any, tuple[int, ...]]],
-    n_outputs: int,
+    outputs: Sequence[tuple[Any, tuple[int, ...]]],
     constants: Sequence[runtime.Memory],
     temporaries: Sequence[int],
 ) -> NumpyCall | None:
     """A call of launches over a table of arguments, outputs, constants and temporaries.
 
-    `arguments`: (NumPy dtype, shape) of each. `constants`: memory, held by the call. `temporaries`:
-    sizes in bytes; they lie in the launching thread's scratch memory, behind `scratch_bytes`.
+    `arguments`, `outputs`: (NumPy dtype, shape) of each. `constants`: memory, held by the call.
+    `temporaries`: sizes in bytes; they lie in the launching thread's scratch memory, behind
+    `scratch_bytes`.
     """
     at = layout()
     if at is None:
@@ -122,43 +128,57 @@ def make_call(
     for n_bytes in temporaries:
         offsets.append(total)
         total += runtime.aligned(n_bytes)
-    shapes = [(ctypes.c_longlong * max(len(s), 1))(*s) for _, s in arguments]
+    arrays = [*arguments, *outputs]
+    shapes = [(ctypes.c_longlong * max(len(s), 1))(*s) for _, s in arrays]
     expected = [
-        _Expected(id(dtype), shape, len(sizes))
-        for (dtype, sizes), shape in zip(arguments, shapes, strict=True)
+        _Expected(id(dtype), shape, math.prod(sizes) * dtype.itemsize, len(sizes))
+        for (dtype, sizes), shape in zip(arrays, shapes, strict=True)
     ]
+    sizes_of_constants = [memory.n_bytes for memory in constants]
     call = Call(
         at,
         id(np.ndarray),
         ctypes.addressof(launches),
         (_Expected * max(len(expected), 1))(*expected),
         (ctypes.c_void_p * max(len(constants), 1))(*[memory.address for memory in constants]),
+        (ctypes.c_longlong * max(len(constants), 1))(*sizes_of_constants),
         (ctypes.c_longlong * max(len(offsets), 1))(*offsets),
         _C_CONTIGUOUS | _ALIGNED,
+        _WRITEABLE,
         n_launches,
         n_most,
-        len(expected),
-        n_outputs,
+        len(arguments),
+        len(outputs),
         len(constants),
         len(offsets),
     )
     function: Any = launcher.library()["loopwright_call"]  # a function object of its own
-    function.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.py_object, ctypes.c_void_p)
+    function.argtypes = (
+        ctypes.c_void_p,
+        ctypes.py_object,
+        ctypes.py_object,
+        ctypes.c_void_p,
+        ctypes.c_int,
+    )
     function.restype = ctypes.c_int
-    run: Callable[[int, tuple[Any, ...], tuple[Any, ...], int | None], int] = function
+    run: Callable[[int, tuple[Any, ...], tuple[Any, ...], int | None, int], int] = function
     where = ctypes.addressof(call)
-    kept = (call, launches, shapes, arguments, tuple(constants))
+    kept = (call, launches, shapes, arrays, tuple(constants))
     scratch = runtime.scratch
 
     if not total:
 
-        def plain(given: tuple[Any, ...], outputs: tuple[Any, ...], _kept: Any = kept) -> int:
-            return run(where, given, outputs, None)
+        def plain(
+            given: tuple[Any, ...], made: tuple[Any, ...], is_checked: int = 0, _: Any = kept
+        ) -> int:
+            return run(where, given, made, None, is_checked)
 
         return plain
 
-    def with_scratch(given: tuple[Any, ...], outputs: tuple[Any, ...], _kept: Any = kept) -> int:
+    def with_scratch(
+        given: tuple[Any, ...], made: tuple[Any, ...], is_checked: int = 0, _: Any = kept
+    ) -> int:
         own = scratch.get(total)
-        return run(where, given, outputs, own.address)
+        return run(where, given, made, own.address, is_checked)
 
     return with_scratch

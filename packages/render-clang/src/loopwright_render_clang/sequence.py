@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from loopwright_core.errors import ArgumentError, fail
-from loopwright_core.sequence import Launch
+from loopwright_core.sequence import Launch, NumpyCall
 from loopwright_render_clang import launcher, runtime
-from loopwright_render_clang.numpy_call import NumpyCall, make_call
+from loopwright_render_clang.numpy_call import make_call
 
 
 class _Launch(ctypes.Structure):
@@ -98,14 +98,14 @@ class LoadedSequence:
     def numpy_call(
         self,
         arguments: Sequence[tuple[Any, tuple[int, ...]]],
-        n_outputs: int,
+        outputs: Sequence[tuple[Any, tuple[int, ...]]],
         constants: Sequence[Any],
         temporaries: Sequence[int],
     ) -> NumpyCall | None:
         """The sequence over a table of arguments, outputs, constants and temporaries, as a function
-        of NumPy's arrays: (arguments, outputs) -> whether it ran. None: not here.
+        of NumPy's arrays. None: not here.
 
-        `arguments`: (dtype, shape) of each; others, or of another layout, are not run.
+        `arguments`, `outputs`: (dtype, shape) of each.
         `constants`: memory. `temporaries`: sizes in bytes.
         """
         return make_call(
@@ -114,7 +114,7 @@ class LoadedSequence:
             self._n_most.value,
             self._total,
             arguments,
-            n_outputs,
+            outputs,
             constants,
             temporaries,
         )

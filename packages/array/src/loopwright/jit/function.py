@@ -16,7 +16,7 @@ from loopwright.jit import tree
 from loopwright.jit.call import Call, Roles, take_call
 from loopwright.jit.capture import Captured
 from loopwright.jit.dynamic import checked
-from loopwright.jit.one_step import OneStep
+from loopwright.jit.one_step import Recent, recent_of
 from loopwright.jit.outputs import Out
 from loopwright.jit.signature import Signature
 from loopwright.jit.trace import trace
@@ -74,16 +74,24 @@ class Jitted:
         self._variants = Variants(self._name)
         self._owners: dict[int, Any] = {}
         # Calls in one step, the latest first, each with the options it was made under.
-        self._recent: tuple[tuple[Options, OneStep], ...] = ()
+        self._recent: tuple[tuple[Options, Recent], ...] = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not kwargs and not is_tracing():
+        recent = self._recent
+        if recent and not is_tracing():
+            out = kwargs.pop("out", None) if kwargs and not self._signature.takes_out else None
             options = current()
-            for made_under, step in self._recent:
+            for made_under, one in recent:
                 if made_under is options:
-                    found = step.call(args)
-                    if found is not None:
-                        return found
+                    if out is not None:
+                        if one.call_into(args, kwargs, out):
+                            return out
+                    else:
+                        found = one.call(args, kwargs)
+                        if found is not None:
+                            return found
+            if out is not None:
+                kwargs["out"] = out
         return self._call(args, kwargs, None)
 
     def kernels(self, *args: Any, **kwargs: Any) -> list[KernelView]:
@@ -135,14 +143,9 @@ class Jitted:
             for kernel in variant.captured.kernels:
                 if isinstance(kernel.built, Built):  # nothing schedules a hand-written text
                     note_kernel(kernel.built.kernel.name)
+        self._remember(call, variant, args, kwargs)
         if out is not None:
             return self._call_into(Out(out, variant.captured, call.values), call, variant)
-        step = variant.one_step()
-        if step is not None:
-            found = step.call((*call.arrays, *variant.number_arrays))
-            if found is not None:
-                self._remember(call, step, args, kwargs)
-                return found
         given = (*call.inputs, *variant.numbers)
         inputs, table = variant.run(given, {}, call.values, self._name)
         results = variant.results(inputs, table, call.values)
@@ -151,11 +154,6 @@ class Jitted:
     def _call_into(self, out: Out, call: Call, variant: Variant) -> Any:
         inputs = (*call.inputs, *variant.numbers)
         direct = out.direct(inputs)
-        step = variant.one_step()
-        if step is not None and len(direct) == len(variant.captured.outputs):
-            arrays = tuple([direct[output.row] for output in variant.captured.outputs])  # type: ignore[index]  # each has a row of its own
-            if step.call_into((*call.arrays, *variant.number_arrays), arrays):
-                return out.value
         given = {row: variant.device.from_host(array) for row, array in direct.items()}
         # a device that copies instead is no way to write the array
         given = {row: m for row, m in given.items() if hasattr(m, "__array_interface__")}
@@ -164,14 +162,20 @@ class Jitted:
         return out.value
 
     def _remember(
-        self, call: Call, step: OneStep, args: Sequence[Any], kwargs: dict[str, Any]
+        self, call: Call, variant: Variant, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> None:
-        """Let the next call like this go straight to its one step."""
-        if kwargs or len(args) != len(call.arrays) or call.options.opts_by_kernel:
+        """Let the next call like this go straight to its one step, which takes memory as it is."""
+        if call.options.opts_by_kernel or any(
+            kind.axes is not None or not kind.has_memory for kind in call.kinds
+        ):
             return
-        if all(one is other for one, other in zip(args, call.arrays, strict=True)):
-            new = (call.options, step)
-            self._recent = (new, *[one for one in self._recent if one != new])[:_N_RECENT]
+        step = variant.one_step()
+        if step is None:
+            return
+        new = recent_of(step, tuple(args), kwargs, call.arrays)
+        if new is not None:
+            others = [one for one in self._recent if one[1].step is not step]
+            self._recent = ((call.options, new), *others)[:_N_RECENT]
 
     def _take(
         self, args: Sequence[Any], kwargs: dict[str, Any], owner: Any, keeps_numbers: bool

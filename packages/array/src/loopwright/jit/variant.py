@@ -126,14 +126,21 @@ class Variant:
         return found
 
     def one_step(self) -> OneStep | None:
-        """The call for NumPy's arrays in one step; None where there is none."""
+        """The call in one step; None where there is none."""
         if self._one_step is None:
             made = None
             is_small = sum(self._sizes) <= _KEPT_BYTES
-            is_plain = self.is_numpy and not self.donated and not self.is_dynamic
+            is_plain = not self.donated and not self.is_dynamic
             if is_plain and is_small and self.captured.kernels:
-                run = self._loaded()
-                made = make_one_step(self.captured, run, self.device, self.result, self._sizes)
+                made = make_one_step(
+                    self.captured,
+                    self._loaded(),
+                    self.device,
+                    self.result,
+                    self._sizes,
+                    self.is_numpy,
+                    self.number_arrays,
+                )
             self._one_step = made or False
         return self._one_step or None
 
