@@ -39,7 +39,6 @@ WRONG_TYPES: dict[str, Callable[[], Any]] = {
     "tensordot": lambda: lw.tensordot(X, X, axes=None),
     "triangle": lambda: lw.tril(X, k=0.5),
     "num": lambda: lw.linspace(0, 1, 2.5),
-    "from_dlpack": lambda: lw.from_dlpack([1, 2]),
     "window": lambda: lw.sliding_window_view(X, "2", axis=0),
     "copy": lambda: lw.asarray(X, copy=PAIR),
     "device": lambda: X.to_device(PAIR),  # type: ignore[arg-type]  # the point of the test

@@ -20,7 +20,6 @@ from loopwright_core.errors import (
     DeviceError,
     DTypeError,
     ShapeError,
-    SharingError,
     fail,
 )
 from loopwright_core.ir.dtype import DType
@@ -173,26 +172,9 @@ class Array(Methods, Operators):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
-            fail(
-                SharingError,
-                f"memory of the DLPack device {tuple(dl_device)} was asked for, this is the CPU's",
-                where="__dlpack__",
-                fix="leave dl_device out, or hand the CPU's memory on",
-            )
-        out = self.numpy()
-        if max_version is None or max_version < (1, 0):  # cannot say "read-only": hand over a copy
-            if copy is False:
-                fail(
-                    SharingError,
-                    "DLPack before 1.0 cannot say that memory is read-only, as this array's is",
-                    where="__dlpack__",
-                    fix="ask for max_version=(1, 0), or leave out copy=False",
-                )
-            return out.copy().__dlpack__(stream=stream)
-        return out.__dlpack__(
-            stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
-        )
+        from loopwright.interchange import exported
+
+        return exported(self.numpy(), stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
@@ -388,11 +370,13 @@ def from_host(values: np.ndarray[Any, Any], device: str | None, copy: bool | Non
     return Array(node if axes is None else graph.permute(node, axes), device)
 
 
-def asarray_like(value: Any, device: str | None, where: str) -> Array:
+def asarray_like(value: Any, device: str | None, where: str, copy: bool | None = None) -> Array:
     """A NumPy array or scalar, list or other array as an Array; refuses everything else clearly."""
     from loopwright.promotion import as_dtype
 
     if isinstance(value, np.generic):
+        if copy is False:
+            fail(ArgumentError, "a number has no memory to share", where=where)
         dtype = as_dtype(value.dtype, where)
         number = float(value) if dtype.is_float else value.item()
         return Array(graph.constant(number, dtype, where), as_device(device))
@@ -404,16 +388,18 @@ def asarray_like(value: Any, device: str | None, where: str) -> Array:
             fix="pass an array, a number, or nested lists of numbers",
         )
     if isinstance(value, np.ndarray):
-        return from_host(value, device, None)
+        return from_host(value, device, copy)
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
-        return from_host(np.from_dlpack(value), device, None)
-    return from_host(host_values(value, where), device, None)
+        from loopwright.interchange import imported
+
+        return from_host(imported(value, where, device is not None, copy), device, copy)
+    return from_host(host_values(value, where, copy), device, copy)
 
 
-def host_values(value: Any, where: str) -> np.ndarray[Any, Any]:
-    """Nested lists, numbers or foreign arrays as a NumPy array."""
+def host_values(value: Any, where: str, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    """Nested lists, numbers or foreign arrays as a NumPy array; `copy=False`: over their memory."""
     try:
-        values = np.asarray(value)
+        values = np.asarray(value, copy=False if copy is False else None)
     except (ValueError, TypeError, OverflowError) as error:
         fail(ArgumentError, f"{type(value).__name__} is no array: {error}", where=where)
     if values.dtype.kind == "O":

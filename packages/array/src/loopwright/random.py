@@ -13,9 +13,9 @@ import numpy as np
 
 from loopwright import graph
 from loopwright.api import draws
-from loopwright.api.arguments import flag, integer, number
+from loopwright.api.arguments import as_shape, flag, integer, number
 from loopwright.api.axes import one_axis
-from loopwright.api.creation import arange, as_shape
+from loopwright.api.creation import arange
 from loopwright.api.dtypes import broadcast_to, operand
 from loopwright.api.elementwise import less
 from loopwright.api.indexing import take

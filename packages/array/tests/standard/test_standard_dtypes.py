@@ -63,6 +63,7 @@ def test_can_cast() -> None:
             if want is not None:
                 assert lw.can_cast(a, b) is (want == b)
                 assert lw.can_cast(lw.zeros((2,), dtype=a), b) is (want == b)
+                assert lw.can_cast(np.zeros(2, a.numpy), b) is (want == b)
     assert not lw.can_cast(lw.float32, lw.int64)
     assert not lw.can_cast(lw.int8, lw.bool)
 
@@ -87,7 +88,8 @@ def test_iinfo() -> None:
     for dtype in SIGNED + UNSIGNED:
         bits = int(dtype.name.lstrip("uint"))
         low = 0 if dtype in UNSIGNED else -(2 ** (bits - 1))
-        for given in (dtype, lw.zeros((2,), dtype=dtype)):
+        host = np.zeros(2, dtype.numpy)
+        for given in (dtype, lw.zeros((2,), dtype=dtype), host, host[0]):
             info = lw.iinfo(given)
             assert (info.bits, info.min, info.max) == (bits, low, low + 2**bits - 1)
             assert info.dtype == dtype
@@ -98,7 +100,8 @@ def test_iinfo() -> None:
 def test_finfo() -> None:
     """Width, ends, spacing at one and least normal number, as Python floats."""
     for dtype, bits, digits, exponent in ((lw.float32, 32, 23, 127), (lw.float64, 64, 52, 1023)):
-        for given in (dtype, lw.zeros((2,), dtype=dtype)):
+        host = np.zeros(2, dtype.numpy)
+        for given in (dtype, lw.zeros((2,), dtype=dtype), host, host[0]):
             info = lw.finfo(given)
             largest = (2 - 2.0**-digits) * 2.0**exponent
             assert (info.bits, info.eps, info.dtype) == (bits, 2.0**-digits, dtype)

@@ -59,8 +59,9 @@ def test_broadcast_to() -> None:
     equal(lw.broadcast_to(x, (3, 2, 2)), np.float32([[[1, 1], [2, 2]]] * 3))
     equal(lw.broadcast_to(x, (2, 0)), np.zeros((2, 0), np.float32))
     equal(lw.broadcast_to(lw.asarray(np.int8(5)), (2,)), np.int8([5, 5]))
-    for shape in ((2,), (3, 1), (2, 3, 1), ()):
+    for shape in ((2,), (3, 1), (2, 3, 1), (), (-1, 2, 2)):
         refused(ValueError, lw.broadcast_to, x, shape)
+    refused(ValueError, lw.broadcast_shapes, (-1,), (1,))
 
 
 def test_concat() -> None:
@@ -220,6 +221,14 @@ def test_roll_of_nothing_and_of_what_is_not_there() -> None:
     refused(ValueError, lw.roll, lw.asarray(X), (1, 2, 3), axis=(0, 1))
 
 
+def test_roll_by_several_shifts() -> None:
+    """Shifts along one axis, or of the flattened array, add up."""
+    x = lw.asarray(X)
+    equal(lw.roll(x, (1, 2), axis=2), X[:, :, [1, 2, 3, 0]])
+    line = X.ravel()
+    equal(lw.roll(x, (1, 2)), np.concatenate([line[-3:], line[:-3]]).reshape(X.shape))
+
+
 @pytest.mark.parametrize("times", [(2,), (1, 2), (2, 1, 3), (2, 1, 1, 2), (0,), ()])
 def test_tile(times: tuple[int, ...]) -> None:
     """The array so many times along each axis, ones put in front of the shorter of the two."""
@@ -271,3 +280,21 @@ def test_take_along_axis(axis: int) -> None:
     one = lw.asarray(at[:1] if axis else at[:, :1])
     assert lw.take_along_axis(lw.asarray(a), one, axis=axis).shape == want.shape
     refused((ValueError, IndexError), lw.take_along_axis, lw.asarray(a), one, axis=2)
+
+
+def test_positions_that_cannot_be() -> None:
+    """Bools are no positions, an empty axis has none, and what is known is checked at once."""
+    x = lw.asarray(np.arange(3))
+    at = lw.asarray(np.array([True, False, True]))
+    for function in (lw.take, lw.take_along_axis):
+        refused(TypeError, function, x, at)
+        for beyond in (np.array([3]), np.array([0, -4])):
+            refused(IndexError, function, x, beyond)
+        none = lw.zeros((0,))
+        refused(IndexError, function, none, lw.asarray(np.array([0])))
+        assert function(none, lw.asarray(np.zeros(0, np.int64))).shape == (0,)
+    refused(IndexError, lambda: lw.zeros((0, 2))[lw.asarray(np.array([0]))])
+    refused(IndexError, lambda: lw.zeros((0, 2))[lw.asarray(np.array([0])), lw.asarray([1])])
+    refused(ValueError, lw.take_along_axis, lw.asarray(1), lw.asarray(0))
+    refused(ValueError, lw.take_along_axis, lw.zeros((2, 3)), lw.zeros((3, 1), dtype=lw.int8))
+    refused(ValueError, lw.take_along_axis, lw.zeros((2, 3)), lw.zeros((2,), dtype=lw.int8))

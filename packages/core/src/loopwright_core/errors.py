@@ -38,6 +38,10 @@ class MissingFunctionError(LoopwrightError, AttributeError):
     """A function that NumPy or the array API standard has and Loopwright has not."""
 
 
+class MissingMethodError(LoopwrightError, AttributeError):
+    """A method that an argument must have and has not."""
+
+
 class AxisError(LoopwrightError, np.exceptions.AxisError):
     """An axis the array does not have."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from loopwright.extents import DynamicSize
-from loopwright_core.errors import ArgumentTypeError, fail
+from loopwright_core.errors import ArgumentTypeError, ShapeError, fail
 
 
 def integer(value: Any, name: str, where: str) -> int:
@@ -30,6 +30,14 @@ def integers(value: Any, name: str, where: str) -> tuple[int, ...]:
         return tuple(sizes)
     except TypeError:
         fail(ArgumentTypeError, f"{name} is an int or several, got {value!r}", where=where)
+
+
+def as_shape(shape: Any, where: str) -> tuple[int, ...]:
+    """A shape given as an int or a sequence of ints. Raises ShapeError for negative sizes."""
+    sizes = integers(shape, "a shape", where)
+    if any(n < 0 for n in sizes):
+        fail(ShapeError, f"shape {sizes} has a negative size", where=where)
+    return sizes
 
 
 def number(value: Any, name: str, where: str) -> float:

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from loopwright import graph
-from loopwright.api.arguments import integers
+from loopwright.api.arguments import as_shape
 from loopwright.array import Array
 from loopwright.promotion import as_dtype, check, common, joint_device, joint_shape
 from loopwright_core.errors import ArgumentError, DTypeError, ShapeError, fail
@@ -61,8 +61,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 def can_cast(from_: Any, to: Any, /) -> bool:
     """Whether every value of one dtype (or array) has a place in the other."""
-    source = from_.dtype if isinstance(from_, Array) else as_dtype(from_, "can_cast")
-    return bool(np.can_cast(source.numpy, as_dtype(to, "can_cast").numpy))
+    return bool(np.can_cast(_dtype_of(from_, "can_cast").numpy, as_dtype(to, "can_cast").numpy))
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
@@ -103,7 +102,9 @@ class IntInfo:
 
 
 def _dtype_of(what: Any, where: str) -> DType:
-    return what.dtype if isinstance(what, Array) else as_dtype(what, where)
+    if isinstance(what, Array):
+        return what.dtype
+    return as_dtype(what.dtype if isinstance(what, (np.ndarray, np.generic)) else what, where)
 
 
 def finfo(type: Any, /) -> FloatInfo:
@@ -133,7 +134,7 @@ def iinfo(type: Any, /) -> IntInfo:
 def broadcast_to(x: Any, /, shape: tuple[int, ...]) -> Array:
     """The array repeated to a shape, without a copy."""
     x = operand("broadcast_to", x)
-    sizes = integers(shape, "a shape", "broadcast_to")
+    sizes = as_shape(shape, "broadcast_to")
     if joint_shape("broadcast_to", [x.shape, sizes]) != sizes:
         fail(
             ShapeError,
@@ -155,5 +156,5 @@ def broadcast_arrays(*arrays: Any) -> list[Array]:
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The common shape of several shapes."""
-    found = [integers(s, "a shape", "broadcast_shapes") for s in shapes]
+    found = [as_shape(s, "broadcast_shapes") for s in shapes]
     return joint_shape("broadcast_shapes", found) if found else ()

@@ -255,7 +255,10 @@ def checked_index(part: Any, n: int, axis: int) -> Array:
         single = graph.scalar(part._uop)
         if single is not None and part.size:
             _integer(single.arg, n, axis)
-    return as_index(part)
+    found = as_index(part)
+    if type(n) is int and n == 0 and 0 not in graph.shape(found._uop):
+        _integer(0, n, axis)  # no value has a place there
+    return found
 
 
 def _pick(x: Array, axes: list[int], picks: list[Array], adjacent: bool) -> Array:
@@ -314,6 +317,15 @@ def joint_gather(line: UOp, indices: list[UOp], extents: list[int]) -> UOp:
     return graph.where(graph.expand(mask, sizes), const(0, found.dtype), found)
 
 
+def _positions(name: str, indices: Any, x: Array, axis: int) -> Array:
+    """The checked indices of `take` and its like: integers, on the array's device."""
+    index = checked_index(indices, x.shape[axis], axis)
+    if index.dtype.is_bool:
+        fail(DTypeError, f"{name} needs integer indices, not bool", fix="index with x[mask]")
+    joint_device(name, (x, index))
+    return index
+
+
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Array:
     """Slices of an axis at given indices; negative ones count from the end.
 
@@ -327,10 +339,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Array:
     place = one_axis(axis, x.ndim, "take")
     if isinstance(indices, (int, np.integer)):
         indices = np.asarray(indices)
-    index = checked_index(indices, x.shape[place], place)
-    if index.dtype.is_bool:
-        fail(DTypeError, "take needs integer indices, not bool", fix="index with x[mask]")
-    joint_device("take", (x, index))
+    index = _positions("take", indices, x, place)
     return Array(graph.gather(x._uop, index._uop, place), x.device)
 
 
@@ -338,7 +347,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Array:
     """Elements at indices along an axis, the other axes walked together and broadcast."""
     x = operand("take_along_axis", x)
     place = one_axis(axis, x.ndim, "take_along_axis")
-    index = checked_index(indices, x.shape[place], place)
+    index = _positions("take_along_axis", indices, x, place)
     if index.ndim != x.ndim:
         fail(
             ShapeError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from loopwright.api.dtypes import isdtype
-from loopwright.array import default_device
+from loopwright.array import as_device, default_device
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
 
@@ -29,6 +29,7 @@ class Info:
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, DType]:
         """The dtypes of Python numbers and of indices; complex is not supported."""
+        as_device(device)  # every device has them all; one that is not there raises
         return {
             "real floating": dt.float64,
             "integral": dt.int64,
@@ -37,6 +38,7 @@ class Info:
 
     def dtypes(self, *, device: str | None = None, kind: Any = None) -> dict[str, DType]:
         """All dtypes, or those of a kind, by name."""
+        as_device(device)
         return {d.name: d for d in dt.ARRAY_DTYPES if kind is None or isdtype(d, kind)}
 
 

@@ -175,6 +175,8 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Array:
     shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(given)
     if len(shifts) == 1:
         shifts *= len(given)
+    elif len(given) == 1:  # as in NumPy: all of them along this one
+        given *= len(shifts)
     if len(shifts) != len(given):
         fail(ArgumentError, f"{len(shifts)} shifts for {len(given)} axes", where="roll")
     node = x._uop

@@ -17,16 +17,16 @@ def _real_number(name: str, x: Any) -> Array:
     found = operand(name, x)
     if found.dtype.is_bool:
         fail(DTypeError, f"{name} takes numbers, not bool", fix="convert with lw.astype")
-    return found
+    return Array(found._uop, found.device)  # writing into the result leaves x alone
 
 
 def conj(x: Any, /) -> Array:
-    """The complex conjugate: x itself, as there are no complex dtypes here."""
+    """The complex conjugate: the value of x, as there are no complex dtypes here."""
     return _real_number("conj", x)
 
 
 def real(x: Any, /) -> Array:
-    """The real part: x itself, as there are no complex dtypes here."""
+    """The real part: the value of x, as there are no complex dtypes here."""
     return _real_number("real", x)
 
 
