@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from loopwright_core.ir import dtype as dt
-from loopwright_core.trial import agrees
+from loopwright_core.ir.dtype import DType
+from loopwright_core.program.program import Param
+from loopwright_core.trial import agrees, contents
 from loopwright_opt.worker import Outcome, Task, Worker, carry
 
 TASK = Task(b"", (), "cpu", "")
@@ -103,3 +105,12 @@ def test_agreement_allows_another_order_of_summation_only() -> None:
     n = np.arange(8)
     assert agrees(n, n, dt.int64)
     assert not agrees(n + 1, n, dt.int64)
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [(dt.int32, 1000), (dt.int64, 3), (dt.uint8, 1000)])
+def test_positions_point_everywhere(dtype: DType, limit: int) -> None:
+    """Made-up positions are below their limit and what the dtype holds, and reach up to it."""
+    held = contents(Param(0, "A", dtype, (50_000,), False), 0, limit)
+    values = held[: 50_000 * dtype.itemsize].view(dtype.numpy)
+    assert values.min() == 0
+    assert values.max() == min(limit, 128 if dtype.bits == 8 else limit) - 1

@@ -45,6 +45,12 @@ def no_array(x):
 def broken(x):
     return x @ x
 
+def picked(x, i):
+    return x.__array_namespace__().take(x, i, axis=0)
+
+def picked_pairs(x, i, j):
+    return x[i, j]
+
 @lw.jit
 def inner(x):
     return lw.exp(x) * 2
@@ -153,6 +159,13 @@ def test_run_compares_with_numpy(file: str) -> None:
     assert all(k["seconds"] > 0 for k in document["kernels"])
     assert "FAIL" in bad("run", f"{file}:wrong", "--arg", "x=f32[8]")
     good("run", f"{file}:wrong", "--arg", "x=f32[8]", "--no-check")
+
+
+def test_run_draws_positions_that_exist(file: str) -> None:
+    """What another argument is indexed by is drawn from its positions: NumPy takes no others."""
+    good("run", f"{file}:picked", "--arg", "x=f32[3,5]", "--arg", "i=i32[50]")
+    sizes = ("--arg", "x=f32[7,2]", "--arg", "i=i64[40]", "--arg", "j=u8[40]")
+    good("run", f"{file}:picked_pairs", *sizes)
 
 
 @pytest.mark.parametrize("dtype", ["f64", "f16", "bf16", "i32", "u8"])

@@ -12,6 +12,7 @@ from loopwright_core.ir.dtype import DType
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
 from loopwright_core.kernel.dims import AxisKind
+from loopwright_core.kernel.gathered import index_limits
 from loopwright_core.oracle.program import run_program
 from loopwright_lower.indexing import index
 from loopwright_lower.lowering import lower
@@ -23,6 +24,12 @@ def cast(x: UOp, dtype: DType) -> UOp:
 
 def gathered(at: UOp, *shape: int) -> UOp:
     return asts.sink((asts.buffer(1, *shape), asts.gather(asts.buffer(0, 5, 3), at)))
+
+
+def test_how_many_positions_there_are() -> None:
+    """A buffer of positions is known by its slot, with the length of what it points into."""
+    assert index_limits(index(asts.take(6, 4, 5))) == {1: 6}
+    assert index_limits(index(asts.matmul(3, 4, 5))) == {}
 
 
 @pytest.mark.parametrize("vector", [False, True])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,8 @@ _ALIGNMENT = 64
 # Written behind every output: a kernel that changes it writes where it must not.
 _GUARD = 0xA5
 _SLOWER = 3.0
+# One more than the largest value that integers of so many bits have, with or without a sign.
+_MOST = {8: 1 << 7, 16: 1 << 15, 32: 1 << 31}
 # A kernel that runs so many seconds needs no second run to tell its time.
 _LONG_S = 0.05
 
@@ -29,15 +33,17 @@ def run_trial(
     expected: Path | None = None,
     best_s: float = 0.0,
     timed_s: float = 0.05,
+    limits: Mapping[int, int] = MappingProxyType({}),
 ) -> tuple[float, ...] | str:
     """Seconds of each run, or what is wrong with the results.
 
     `seed`: an even one gives numbers that sums hold exactly, an odd one any.
     `expected`: a file of results to compare with; one that does not exist is written instead.
     `best_s`: the time to beat; what is three times slower is not timed further. `timed_s`: how
-    long to time about, 0 for two runs, one where it takes that long.
+    long to time about, 0 for two runs, one where it takes that long. `limits`: what integers of a
+    slot stay below, as positions in another buffer do.
     """
-    held = _memory.take(program.params, seed)
+    held = _memory.take(program.params, seed, limits)
     memory = [device.from_host(h) for h in held]
     variables = [v.hi for v in program.variables]
     times = device.time(loaded, memory, variables, 1)
@@ -80,12 +86,15 @@ class _Memory:
         self._held: list[np.ndarray[Any, Any]] = []
         self._before: list[Any] = []
 
-    def take(self, params: tuple[Param, ...], seed: int) -> list[np.ndarray[Any, Any]]:
+    def take(
+        self, params: tuple[Param, ...], seed: int, limits: Mapping[int, int]
+    ) -> list[np.ndarray[Any, Any]]:
         """One array for each parameter, with guard bytes behind it."""
-        key = seed, tuple([(p.slot, p.dtype.name, _n_bytes(p), p.is_output) for p in params])
+        kinds = tuple([(p.slot, p.dtype.name, _n_bytes(p), p.is_output) for p in params])
+        key = seed, kinds, tuple(sorted(limits.items()))
         if key != self._key:
             self._held, self._key = [], None
-            self._held = [contents(p, seed) for p in params]
+            self._held = [contents(p, seed, limits.get(p.slot, 5)) for p in params]
             # a checksum of each input, a copy of each output
             self._before = [
                 h.copy() if p.is_output else _sum(h)
@@ -139,9 +148,9 @@ def _epsilon(dtype: DType) -> float:
     return 2.0 ** -{"float16": 18, "bfloat16": 15}.get(dtype.name, 10)
 
 
-def contents(param: Param, seed: int) -> np.ndarray[Any, Any]:
-    """Made-up values: for an even seed such that sums of products are exact, multiples of a quarter
-    and small integers; for an odd one any.
+def contents(param: Param, seed: int, limit: int = 5) -> np.ndarray[Any, Any]:
+    """Made-up values: integers below a limit; for an even seed multiples of a quarter, such that
+    sums of products are exact, for an odd one any floats.
 
     An output starts from the same, and ends in guard bytes.
     """
@@ -150,7 +159,7 @@ def contents(param: Param, seed: int) -> np.ndarray[Any, Any]:
     if param.dtype.is_bool:
         values: Any = rng.integers(0, 2, n)
     elif not param.dtype.is_float:
-        values = rng.integers(0, 5, n)
+        values = rng.integers(0, min(limit, _MOST.get(param.dtype.bits, limit)), n)
     elif seed % 2:
         values = rng.standard_normal(n, np.float32)
     else:

@@ -14,6 +14,7 @@ from typing import Any
 
 from loopwright_core import pipeline
 from loopwright_core.errors import LoopwrightError
+from loopwright_core.kernel.gathered import index_limits
 from loopwright_core.kernel.kernel import Kernel
 from loopwright_core.plugin.loader import registry
 from loopwright_core.program.program import Program
@@ -85,7 +86,10 @@ def perform(task: Task) -> Outcome:
             return Outcome(binary=device.compile(pipeline.render(program, device), program))
         loaded = _loaded(task.kernel, task.opts, task.device, task.binary)
         expected = Path(task.expected) if task.expected else None
-        tried = run_trial(device, loaded, program, task.seed, expected, task.best_s, task.timed_s)
+        limits = index_limits(_kernel(task.kernel))
+        tried = run_trial(
+            device, loaded, program, task.seed, expected, task.best_s, task.timed_s, limits
+        )
         return Outcome(tried) if isinstance(tried, str) else Outcome(times=tried)
     except MemoryError:
         return Outcome("out of memory")

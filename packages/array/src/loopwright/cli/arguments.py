@@ -192,11 +192,16 @@ def parse_opts(texts: Sequence[str]) -> list[str] | dict[str, list[str]] | None:
     return named or (plain if texts else None)
 
 
-def random_array(argument: Argument, rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    """Normal floats, small integers, fair bools."""
+def random_array(
+    argument: Argument, rng: np.random.Generator, limit: int | None = None
+) -> np.ndarray[Any, Any]:
+    """Normal floats, small integers (or any below a limit), fair bools."""
     n, dtype = math.prod(argument.shape), argument.dtype
     if dtype.is_bool:
         values: Any = rng.integers(0, 2, n)
+    elif dtype.is_int and limit is not None:
+        most = np.iinfo(dtype.numpy).max
+        values = rng.integers(0, min(limit, int(most) + 1), n)
     elif dtype.is_int:
         low = -8 if dtype.is_signed else 0
         values = rng.integers(low, 9, n)

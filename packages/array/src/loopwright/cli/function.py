@@ -17,6 +17,9 @@ from loopwright.kernels import KernelView, kernels
 from loopwright.memory import new_buffer
 from loopwright.options import current
 from loopwright.road import STAGES, Road, follow
+from loopwright_core.ir.ops import Op
+from loopwright_core.ir.shape import Shape, shape_of
+from loopwright_core.ir.uop import toposort
 from loopwright_core.plugin.loader import registry
 
 
@@ -69,11 +72,32 @@ def _print_stages(road: Road, stages: Sequence[str], out: Output) -> None:
                 out.text(f"{stage.after.rstrip()}\n")
 
 
+def _index_limits(request: Request) -> list[int | None]:
+    """For each argument that gathers others' elements: how many positions those have."""
+    arrays = request.empty()
+    place = {a._uop: n for n, a in enumerate(arrays)}
+    limits: list[int | None] = [None] * len(arrays)
+    for node in toposort(tuple([r._uop for r in request.results(arrays)])):
+        if node.op is not Op.GATHER:
+            continue
+        of, indices = node.src
+        sizes: Shape = (shape_of(of)[node.arg],)
+        if of.op is Op.RESHAPE:  # several indices as one number: each counts along some axis
+            sizes = shape_of(of.src[0])
+        shortest = min([n for n in sizes if isinstance(n, int)], default=1)
+        for part in toposort((indices,)):
+            n = place.get(part)
+            if n is not None and part.dtype.is_int:
+                limits[n] = min(shortest, limits[n] or shortest)
+    return limits
+
+
 def run_function(request: Request, seed: int, is_checked: bool, out: Output) -> bool:
     """Run a function on random arguments; print times, and whether NumPy agrees."""
     device = request.device
     rng = np.random.default_rng(seed)
-    host = [random_array(a, rng) for a in request.arguments]
+    limits = _index_limits(request)
+    host = [random_array(a, rng, limit) for a, limit in zip(request.arguments, limits, strict=True)]
     given = [Array(new_buffer(h, device), device) for h in host]
     with request.options():
         nodes = [r._uop for r in request.results(given)]
