@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from loopwright_core.errors import OptError
+from loopwright_core.ir.uop import Variable
 from loopwright_core.kernel.access import accesses
 from loopwright_core.kernel.copies import conversions, is_own
 from loopwright_core.kernel.dims import Axis, AxisKind
@@ -31,6 +32,7 @@ _OF_REDUCES = frozenset({"UNROLL", "GROUP", "GROUPTOP", "SPLITK"})
 _OF_OUTPUTS = frozenset({"LOCAL"})
 _THREADS = (AxisKind.LOCAL, AxisKind.GROUP)
 _ON_GRID = (AxisKind.GLOBAL, AxisKind.LOCAL)
+SYMBOLIC_THREAD = "THREAD of a symbolic dim"
 # Ways of holding something near that workgroups have.
 TOGETHER = ("KEEP for other threads", "KEEP of one thread of many", "STAGE halo by all threads")
 _CPU_ONLY = frozenset({"THREAD", "NTSTORE"})
@@ -123,6 +125,8 @@ def _cut(op: str, d: Opts, kernel: Kernel) -> Opt:
         axes = [a for a in axes if not kernel.dim(a.dim).is_reduce] or axes
     axis = d.rnd.choice(axes)
     if op == "THREAD":
+        symbolic = [a for a in axes if isinstance(a.size, Variable)]
+        axis = d.rnd.choice(symbolic) if symbolic and d.rnd.random() < 0.7 else axis
         return Opt(op, axis.name, d.rnd.randint(2, max(2, d.target.threads)))
     if op == "VECTOR":
         lanes = sorted({n for b in kernel.buffers for n in d.target.lanes(b.dtype)})
@@ -251,6 +255,9 @@ def count_steps(kernel: Kernel, counts: Counter[str]) -> None:
             counts[f"STAGE {stage.mode}{' by all threads' if threads else ''}"] += 1
     for dim in kernel.dims:
         axes = schedule.of_dim(dim.name)
+        if dim.is_symbolic and len(axes) > 1:
+            counts[SYMBOLIC_THREAD] += 1
+            continue
         if len(axes) > 1:
             state = DimState(dim, axes, policy=schedule.tail(dim.name))
             counts[f"tail {tail_kind(state)}"] += 1

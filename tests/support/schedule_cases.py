@@ -28,7 +28,7 @@ from loopwright_opt.text import show
 from support.drawn_kernels import KINDS, WEIGHTS, Drawn, draw
 from support.error_bounds import bounds, check_within
 from support.exact_kernels import GuardedMemory
-from support.random_opts import TOGETHER, Opts, count_steps, ops_for
+from support.random_opts import SYMBOLIC_THREAD, TOGETHER, Opts, count_steps, ops_for
 
 Run = Callable[[GuardedMemory, Mapping[str, int]], None]
 # Opts that few kernels may have: how to draw one that may.
@@ -42,10 +42,20 @@ KINDS_FOR = {
     "STAGE": ("product", "windows", "elementwise", "reduces"),
     "GROUP": ("reduces", "rows", "vector product", "extremes", "outputs"),
     "GROUPTOP": ("reduces", "rows", "vector product", "extremes", "outputs"),
+    "THREAD": ("symbolic", "symbolic", "product", "elementwise", "reduces", "outputs", "windows"),
     "UNROLL": ("reduces", "windows", "product", "attention"),
 }
 # Opts that are rarely legal elsewhere, and how many further shares of the cases are theirs.
-RARE = {"KEEP": 5, "STAGE": 1, "NTSTORE": 6, "TC": 1, "PADTO": 7, "SPLITK": 2, "STREAM": 2}
+RARE = {
+    "KEEP": 5,
+    "STAGE": 1,
+    "THREAD": 2,
+    "NTSTORE": 6,
+    "TC": 1,
+    "PADTO": 7,
+    "SPLITK": 2,
+    "STREAM": 2,
+}
 # Tail policies that some dim of some schedule must have met.
 TAILS = ("none", "bound", "peel", "guard", "pad")
 LONG = os.environ.get("LOOPWRIGHT_LONG", "") not in ("", "0")
@@ -130,9 +140,11 @@ def check_report(machines: tuple[Machine, ...], report: Report) -> None:
     if report.cases < sum(m.n_cases for m in machines):
         pytest.skip("not all cases were selected")
     wanted = {op for m in machines for op in ops_for(m.target)} | {f"tail {kind}" for kind in TAILS}
-    wanted |= {way for m in machines if m.target.has_local for way in TOGETHER}
-    least = 500 if report.cases >= sum(m.n_long for m in machines) else 1
-    assert {name: report.steps[name] for name in wanted if report.steps[name] < least} == {}
+    ways = {way for m in machines if m.target.has_local for way in TOGETHER}
+    ways |= {SYMBOLIC_THREAD for m in machines if m.target.threads > 1}
+    is_long = report.cases >= sum(m.n_long for m in machines)
+    for names, least in ((wanted, 500 if is_long else 1), (ways, 100 if is_long else 1)):
+        assert {name: report.steps[name] for name in names if report.steps[name] < least} == {}
     assert report.opts / report.cases >= 4
 
 

@@ -12,12 +12,14 @@ from schedules import TARGET, agree, cut, draw, order
 
 from loopwright_core.errors import LoweringError, OptError
 from loopwright_core.ir import dtype as dt
+from loopwright_core.ir import integer
 from loopwright_core.ir.ops import Op
 from loopwright_core.ir.spec import verify_program
-from loopwright_core.ir.uop import Extent, UOp, Variable, const
-from loopwright_core.kernel.dims import AxisKind
+from loopwright_core.ir.uop import TRUE, Extent, UOp, Variable, const, extent_uop
+from loopwright_core.kernel.dims import Axis, AxisKind
 from loopwright_core.kernel.schedule import Stage
 from loopwright_core.oracle.program import run_program
+from loopwright_lower.dims import DimState, Entered
 from loopwright_lower.indexing import index
 from loopwright_lower.lowering import lower
 
@@ -281,6 +283,31 @@ def test_symbolic_extent(n: int) -> None:
     """One program of a bounded extent serves every value in its range."""
     program = agree(asts.row_sums(Variable("n", 1, 64)), None, n=n)
     assert [v.name for v in program.variables] == ["n"]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 10, 63, 64])
+@pytest.mark.parametrize("along", ["i", "k"])
+def test_threads_of_a_symbolic_extent(along: str, n: int) -> None:
+    """Threads share what there is at launch: rows in equal slices, a sum in parts that lie where
+    they lie for the largest extent."""
+    size = Variable("n", 1, 64)
+    ast = asts.row_sums(size)
+    if along == "k":
+        ast = asts.sink((asts.buffer(1), asts.reduce(asts.buffer(0, size), "add", 0)))
+    kernel = index(ast)
+    rest = [a for a in kernel.schedule.axes if a.dim != along]
+    cut_axis = next(a for a in kernel.schedule.axes if a.dim == along)
+    threads = (Axis(along, 16, 4, THREAD), replace(cut_axis, size=16))
+    program = agree(ast, kernel.schedule.with_axes((*threads, *rest)), n=n)
+    assert program.phases[0].threads == 4
+    state = DimState(kernel.dim(along), threads)
+    slices = []
+    for thread in range(4):
+        state.entered = [Entered(threads[0], extent_uop(thread), TRUE, TRUE)]
+        total = integer.substitute(state.trips(threads[1], True).total, {state.size: extent_uop(n)})
+        slices.append(total.arg)
+    assert sum(slices) == n
+    assert max(slices) == (-(-n // 4) if along == "i" else min(n, 16))
 
 
 def test_two_vector_axes_in_one_statement_are_refused() -> None:

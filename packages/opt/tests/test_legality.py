@@ -53,6 +53,13 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
     ),
     "symbolic upcast": (bodies.row_sums(N), "UPCAST i 4", "can only loop"),
     "symbolic vector": (bodies.row_sums(N), "VECTOR i 4", "can only loop"),
+    "symbolic split in threads again": (
+        bodies.row_sums(N),
+        "THREAD i 4 · UPCAST i 4",
+        "can only loop",
+    ),
+    "symbolic slices of one step": (bodies.row_sums(N), "THREAD i 0", "in fewer slices than that"),
+    "symbolic slices that are padded": (bodies.row_sums(N), "THREAD i 4 pad", "no ragged end"),
     "symbolic tile": (bodies.row_sums(N), "TILE i 4", "can only loop"),
     "order of an upcast axis": (bodies.matmul(), "UPCAST i 4 · ORDER i j", "has no place"),
     "order names twice": (bodies.matmul(), "ORDER i j i", "twice"),

@@ -117,16 +117,24 @@ class DimState:
     @property
     def start(self) -> UOp:
         """The first position inside the loops that are open, the same for a core's threads."""
-        terms = [integer.mul(e.value, e.axis.stride) for e in self.entered]
         total = ZERO
-        for t in terms:
-            total = integer.add(total, t)
+        for e in self.entered:
+            total = integer.add(total, integer.mul(e.value, self.step(e.axis)))
         return total
+
+    def step(self, axis: Axis) -> UOp | int:
+        """How far one step of an axis goes: a thread's slice of a symbolic output dim shrinks with
+        its extent; one of a reduce is a part whose number must follow from the position."""
+        threads = axis.size
+        if not self.dim.is_symbolic or self.dim.is_reduce or axis.kind is not AxisKind.THREAD:
+            return axis.stride
+        assert isinstance(threads, int)
+        return integer.floordiv(integer.add(self.size, threads - 1), threads)
 
     def trips(self, axis: Axis, is_last: bool) -> Trips:
         """How often a loop over `axis`, opened now, must run."""
         if self.dim.is_symbolic:
-            return Trips(self.size, self.size, False)
+            return self._symbolic_trips(axis)
         n, size = int(self.dim.size), int(axis.size)  # type: ignore[arg-type]
         if self.mode == "exact" or self.policy == "pad":
             whole = extent_uop(size)
@@ -137,6 +145,15 @@ class DimState:
             return Trips(total, total, False)
         steps = integer.floordiv(integer.sub(left, self.block), axis.stride)
         return Trips(total, _clamp(integer.add(steps, 1), size), True)
+
+    def _symbolic_trips(self, axis: Axis) -> Trips:
+        """All of the dim, or what a thread has of it."""
+        total = extent_uop(axis.size)
+        for e in self.entered:
+            left = integer.sub(self.size, self.start)
+            mine = integer.minimum(left, self.step(e.axis))
+            total = integer.maximum(mine, extent_uop(0))
+        return Trips(total, total, False)
 
     def lane_count(self, offset: int) -> int:
         """How many lanes of the vector at `offset` exist in this body."""

@@ -267,7 +267,7 @@ class Stages:
             start = integer.add(0, 0)
             for e in state.entered:
                 if e.axis not in inner:  # threads that copy together stand at different steps
-                    start = integer.add(start, integer.mul(e.value, e.axis.stride))
+                    start = integer.add(start, integer.mul(e.value, state.step(e.axis)))
             if state.is_reversed:
                 start = integer.sub(integer.sub(state.size, 1), start)
             sign = -coef if state.is_reversed else coef
@@ -335,7 +335,7 @@ class Stages:
             at = integer.add(0, offsets.get(names[n], 0))
             for e in state.entered:
                 if e.axis not in outer:
-                    at = integer.add(at, integer.mul(e.value, e.axis.stride))
+                    at = integer.add(at, integer.mul(e.value, state.step(e.axis)))
             is_lanes = names[n] == vector and state.vector is not None
             return Place(at, state.vector.stride if is_lanes and state.vector else 0)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from loopwright_core.errors import OptError
+from loopwright_core.ir.uop import Variable
 from loopwright_core.kernel.access import Access
 from loopwright_core.kernel.copies import conversions
 from loopwright_core.kernel.dims import Axis, AxisKind
@@ -42,7 +43,9 @@ def moves(kernel: Kernel, target: Target) -> list[Opt]:
     found: list[Opt] = []
     for axis in loops:
         for op in _ops(axis, target):
-            found += [Opt(op, axis.name, n) for n in amounts(kernel, op, target) if _fits(axis, n)]
+            found += [
+                Opt(op, axis.name, n) for n in amounts(kernel, op, target) if _fits(axis, op, n)
+            ]
         found += [Opt("TILE", axis.name, n) for n in _pieces(axis)]
     for first, second in pairwise(loops):
         found.append(Opt("SWAP", arg=(first.name, second.name)))
@@ -182,5 +185,7 @@ def _renamed(opts: tuple[Opt, ...], axis: str, old: int, new: int) -> tuple[Opt,
     )
 
 
-def _fits(axis: Axis, amount: int) -> bool:
-    return isinstance(axis.size, int) and amount <= axis.size
+def _fits(axis: Axis, op: str, amount: int) -> bool:
+    if isinstance(axis.size, Variable):
+        return op == "THREAD"
+    return amount <= axis.size

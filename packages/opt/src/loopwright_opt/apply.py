@@ -81,7 +81,7 @@ def _tile(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
 
 def _thread(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     """THREAD: the outer part of an axis, one slice per worker thread, outermost in the nest."""
-    axis, size, amount = _cut(kernel, opt)
+    axis, size, amount = _cut(kernel, opt, splits.slices_have_steps)
     loops.not_along_a_scan(kernel, opt, axis)
     loops.thread_is_free(kernel, opt, axis, amount, target)
     _split_reduce(kernel, opt, axis)
@@ -138,10 +138,14 @@ def _outer(schedule: Schedule, axis: Axis, size: int, amount: int, kind: AxisKin
     return schedule.with_axes((*axes[:at], outer, *axes[at:]))
 
 
-def _cut(kernel: Kernel, opt: Opt) -> tuple[Axis, int, int]:
+def _cut(
+    kernel: Kernel,
+    opt: Opt,
+    sized: Callable[[Kernel, Opt, Axis], int] = splits.axis_is_fixed,
+) -> tuple[Axis, int, int]:
     """The axis that a step cuts, its size, the amount in numbers."""
     axis = resolve(kernel, opt, opt.axis)
-    size = splits.axis_is_fixed(kernel, opt, axis)
+    size = sized(kernel, opt, axis)
     amount = splits.amount_is_real(kernel, opt, axis) or size
     splits.kind_fits(kernel, opt, axis)
     parts.parts_are_whole(kernel, opt, axis)

@@ -74,7 +74,8 @@ def _check_radix(kernel: Kernel, dim: Dim, outermost_first: tuple[Axis, ...]) ->
     axes = outermost_first[::-1]
     if not axes:
         _refuse(kernel, f"dim {dim.name} has no axis")
-    if isinstance(dim.size, Variable):
+    threaded = len(axes) == 2 and axes[1].kind is AxisKind.THREAD
+    if isinstance(dim.size, Variable) and not (threaded and not axes[0].kind.is_expanded):
         one = len(axes) == 1 and axes[0].size == dim.size and axes[0].stride == 1
         if not one:
             _refuse(kernel, f"dim {dim.name} of a Variable has other axes than itself")
@@ -88,8 +89,8 @@ def _check_radix(kernel: Kernel, dim: Dim, outermost_first: tuple[Axis, ...]) ->
         if axis.stride != stride:
             _refuse(kernel, f"axis {axis.name} should have stride {stride}: the radix is broken")
         stride *= axis.size
-    if stride < dim.size:
-        _refuse(kernel, f"the axes of {dim.name} cover {stride} of {dim.size}")
+    if stride < dim.max_size:
+        _refuse(kernel, f"the axes of {dim.name} cover {stride} of {dim.max_size}")
 
 
 def _check_core(kernel: Kernel) -> None:

@@ -67,7 +67,9 @@ class Axis:
 
     Sorted by stride the axes of a dim are a mixed radix: `next.stride == stride * size`, and only
     the outermost-stride axis may be ragged (the product of sizes exceeds the dim). `size` is the
-    dim's Variable for the one axis of a symbolic dim, else an int.
+    dim's Variable for the one axis of a symbolic dim, else an int. A symbolic dim may be cut for
+    THREAD alone: in slices as for its largest extent, which of an output shrink with the extent
+    at launch.
     """
 
     dim: str

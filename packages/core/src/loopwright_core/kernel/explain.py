@@ -39,7 +39,7 @@ def explain(kernel: Kernel) -> Sentences:
 def _run(kernel: Kernel) -> list[str]:
     """One launch: axes, nests, registers, copies, threads."""
     schedule, statements = kernel.schedule, statements_of(kernel)
-    told = _axes(schedule.axes, frozenset(d.name for d in kernel.dims if d.is_reduce))
+    told = _axes(schedule.axes, kernel.dims)
     taken = [s.consumers[0] for s in statements if s.is_sunk]
     told += [_path(s) for s in statements if s not in taken]
     told += [text for s in statements if (text := _waiting(s))]
@@ -68,7 +68,7 @@ def explain_schedule(schedule: Schedule) -> Sentences:
     for name in dict.fromkeys(a.dim for a in schedule.axes):
         axes = schedule.of_dim(name)
         told.append(f"{name} is {_cut(axes)}.")
-    told += _axes(schedule.axes, frozenset())
+    told += _axes(schedule.axes, ())
     loops = [a.name for a in schedule.axes if not a.kind.is_expanded]
     if len(loops) > 1:
         told.append(f"From outside in, the nest is {', '.join(loops)}.")
@@ -133,19 +133,22 @@ def _role(dim: str, statements: Sequence[Statement]) -> str:
 # Axes
 
 
-def _axes(axes: Sequence[Axis], reduces: frozenset[str]) -> list[str]:
+def _axes(axes: Sequence[Axis], dims: Sequence[Dim]) -> list[str]:
     """One sentence an axis; axes of one step say nothing."""
-    return [_axis(a, a.dim in reduces) for a in axes if a.size != 1]
+    reduces = {d.name for d in dims if d.is_reduce}
+    symbolic = {d.name for d in dims if d.is_symbolic}
+    return [_axis(a, a.dim in reduces, a.dim in symbolic) for a in axes if a.size != 1]
 
 
-def _axis(axis: Axis, of_reduce: bool) -> str:
+def _axis(axis: Axis, of_reduce: bool, is_symbolic: bool) -> str:
     n, dim, name = axis_size(axis), axis.dim, axis.name
     each, apart = axis.stride, many(axis.stride, "step")
     kind = axis.kind
+    most = "at most " if is_symbolic and isinstance(axis.size, int) else ""
     if kind is AxisKind.GLOBAL:
         return f"{name}: the grid has {n} workgroups along {dim}, {apart} each."
     if kind is AxisKind.THREAD:
-        return f"{name}: {n} worker threads share {dim}, {apart} each."
+        return f"{name}: {n} worker threads share {dim}, {most}{apart} each."
     if kind is AxisKind.LOCAL:
         return f"{name}: {n} threads of a workgroup lie along {dim}, {apart} apart."
     if kind is AxisKind.GROUP:
@@ -164,7 +167,7 @@ def _axis(axis: Axis, of_reduce: bool) -> str:
     if kind is AxisKind.VECTOR:
         end = ", joined by a horizontal step at the end" if of_reduce else ""
         return f"{name}: {n} lanes of a SIMD value lie along {dim}{end}."
-    what = f"{n} steps" if each == 1 else f"{n} blocks of {each} steps"
+    what = f"{most}{n} steps" if each == 1 else f"{n} blocks of {each} steps"
     return f"{name}: a loop over {what} of {dim}."
 
 

@@ -51,10 +51,26 @@ def amount_is_real(kernel: Kernel, opt: Opt, axis: Axis) -> int:
 
 
 def axis_is_fixed(kernel: Kernel, opt: Opt, axis: Axis) -> int:
-    """A symbolic axis can only loop: its extent is known at launch, copies and tiles before."""
-    if isinstance(axis.size, Variable):
-        refuse(kernel, opt, "a symbolic axis can only loop", axis.name)
-    return axis.size
+    """A symbolic axis loops, in threads or not: copies and tiles have a size before launch."""
+    size = axis.size
+    if kernel.dim(axis.dim).is_symbolic or isinstance(size, Variable):
+        reason = "a symbolic axis can only loop, be on the grid, or be cut for threads"
+        refuse(kernel, opt, reason, axis.name)
+    return size
+
+
+def slices_have_steps(kernel: Kernel, opt: Opt, axis: Axis) -> int:
+    """The largest size of an axis that threads share. A symbolic one is cut once, in slices of
+    several steps, and nothing is left over that could be padded or peeled."""
+    size = axis.size
+    if not isinstance(size, Variable):
+        return axis_is_fixed(kernel, opt, axis)
+    if opt.arg:
+        refuse(kernel, opt, "a symbolic axis has no ragged end", axis.name)
+    if opt.amount is not None and not 0 < opt.amount < size.hi:
+        reason = f"an axis of {size.hi} steps at most is cut in fewer slices than that"
+        refuse(kernel, opt, reason, axis.name)
+    return size.hi
 
 
 def kind_fits(kernel: Kernel, opt: Opt, axis: Axis) -> None:
