@@ -47,22 +47,28 @@ def silu(x: Any, /) -> Array:
 def gelu(x: Any, /, approximate: str = "none") -> Array:
     """x * P(normal variable < x); approximate="tanh" for the form with tanh."""
     x, node, dtype = _wide("gelu", x)
+    # -inf times a share of 0 would be NaN; the share is 0 long before -1e4
+    bounded = graph.alu(Op.MAX, node, const(-1e4, node.dtype))
     approximate = approximate if isinstance(approximate, str) else repr(approximate)
     if approximate == "none":
         scaled = graph.alu(Op.MUL, node, graph.constant(math.sqrt(0.5), node.dtype))
-        share = one_plus_erf_node(scaled)
+        half = graph.alu(Op.MUL, const(0.5, node.dtype), bounded)
+        value = graph.alu(Op.MUL, half, one_plus_erf_node(scaled))
     elif approximate == "tanh":
-        cube = graph.alu(Op.MUL, graph.alu(Op.MUL, node, node), node)
-        slope = graph.alu(Op.MUL, graph.constant(0.044715, node.dtype), cube)
-        factor = graph.constant(math.sqrt(2 / math.pi), node.dtype)
-        inner = graph.alu(Op.TANH, graph.alu(Op.MUL, factor, graph.alu(Op.ADD, node, slope)))
-        share = graph.alu(Op.ADD, const(1, node.dtype), inner)
+        value = _gelu_of_tanh(bounded)
     else:
         fail(ArgumentError, f"approximate={approximate!r}", where="gelu", fix="'none' or 'tanh'")
-    # share is 0 long before -1e4; -inf times 0 would be NaN
-    bounded = graph.alu(Op.MAX, node, const(-1e4, node.dtype))
-    value = graph.alu(Op.MUL, graph.alu(Op.MUL, const(0.5, node.dtype), bounded), share)
     return Array(graph.cast(value, dtype), x.device)
+
+
+def _gelu_of_tanh(x: UOp) -> UOp:
+    """x/2 * (1 + tanh u) is x / (1 + e**(-2u)), which cancels nowhere; u = c * (x + 0.044715 x**3)
+    with c = sqrt(2/pi)."""
+    slope = -2 * math.sqrt(2 / math.pi)
+    square = graph.alu(Op.MUL, graph.constant(0.044715 * slope, x.dtype), graph.alu(Op.MUL, x, x))
+    factor = graph.alu(Op.ADD, graph.constant(slope, x.dtype), square)
+    e = graph.alu(Op.EXP, graph.alu(Op.MUL, x, factor))
+    return graph.alu(Op.DIV, x, graph.alu(Op.ADD, const(1, x.dtype), e))
 
 
 def _wide(name: str, x: Any) -> tuple[Array, UOp, DType]:
