@@ -76,7 +76,7 @@ class OneStep:
 
     def _arguments(self, given: Sequence[Any]) -> tuple[Any, ...] | None:
         if self._is_numpy:
-            return (*given, *self._numbers)
+            return (*given, *self._numbers) if self._numbers else tuple(given)
         found = []
         for value in given:
             if type(value) is Array:
@@ -107,10 +107,6 @@ class Recent:
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of the function, or None where the call is of another kind."""
-        if self._is_plain:  # the device looks at each array
-            if kwargs or (args and type(args[0]) is not np.ndarray):
-                return None
-            return self._call(args)
         arrays = self._arrays(args, kwargs)
         return None if arrays is None else self._call(arrays)
 
@@ -119,7 +115,9 @@ class Recent:
         arrays = self._arrays(args, kwargs)
         return arrays is not None and self.step.call_into(arrays, out)
 
-    def _arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
+    def _arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any] | None:
+        if self._is_plain:  # the device looks at each array
+            return None if kwargs or (args and type(args[0]) is not np.ndarray) else args
         arrays: list[Any] = []
         if kwargs or self._names:
             if tuple(kwargs) != self._names:
