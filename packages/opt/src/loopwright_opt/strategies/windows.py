@@ -12,6 +12,8 @@ from loopwright_opt.strategies.threads import thread_one_of
 
 # Rows of weights below which a copy of the input is read too seldom.
 ROWS = 12
+# Products at a leaf, in vectors, beyond which taps are not written out.
+MOST_PRODUCTS = 64
 
 
 def _run(draft: Draft, p: Mapping[str, int]) -> bool:
@@ -35,7 +37,15 @@ def _run(draft: Draft, p: Mapping[str, int]) -> bool:
     tall = 1
     if -(-draft.size(v) // found.n_lanes) % nv and block % nv == 0 == draft.size(high) % nv:
         tall, nv, width = nv, 1, found.n_lanes
-    order = [*outer, f"{high}/{block}", f"{u}/{mr}", f"{high}/{tall}", f"{v}/{width}", *sums]
+    inner = [f"{high}/{tall}", f"{v}/{width}"]
+    # Rows side by side share what their taps read, where these are written out; the next rows
+    # find it in L1.
+    taps = [d for d in sums if tall > 1 and _slide_together(found, high, d)]
+    taps = taps if prod(draft.size(d) for d in taps) * mr * tall <= MOST_PRODUCTS else []
+    if taps:
+        inner.reverse()
+        sums = [*[d for d in sums if d not in taps], *taps]
+    order = [*outer, f"{high}/{block}", f"{u}/{mr}", *inner, *sums]
     steps = [f"TILE {high} {block}", *tile_steps(found, mr, nv)]
     steps += [f"UPCAST {high} {tall}"] if tall > 1 else []
     steps.append("ORDER " + " ".join(order))
@@ -47,17 +57,21 @@ def _run(draft: Draft, p: Mapping[str, int]) -> bool:
     )
     if not found.row.valid and draft.do(f"STAGE {found.row.name} @{u}/{mr}"):
         draft.note(f"{found.row.name} packed: one line holds its {mr} rows")
+    for tap in taps:
+        if draft.do(f"UNROLL {tap} 0"):
+            draft.note(f"the {draft.size(tap)} steps of {tap} written out: rows share their loads")
     thread_one_of(draft, (*outer, f"{high}/{block}", f"{u}/{mr}"))
     return True
 
 
 def _slides(found: Product, dim: str) -> bool:
     """Whether an output dim and a dim of the sum move the column operand along one of its axes."""
-    for form in found.column.form:
-        names = {atom.arg.name for atom, _ in form.terms}
-        if dim in names and len(names) > 1:
-            return True
-    return False
+    return any(_slide_together(found, dim, bound) for bound in found.bound)
+
+
+def _slide_together(found: Product, dim: str, bound: str) -> bool:
+    """Whether these two dims move the column operand along one of its axes."""
+    return any({dim, bound} <= {atom.arg.name for atom, _ in f.terms} for f in found.column.form)
 
 
 def _halo_bytes(draft: Draft, found: Product, high: str, block: int) -> int:
@@ -82,7 +96,7 @@ def _without_copies(draft: Draft, found: Product, mr: int, nv: int) -> bool:
         return False
     draft.note(f"sum over a window: {mr} rows of {u} by {nv} vectors of {v} in registers")
     taps = [d for d in found.bound if draft.size(d) <= 4]
-    if prod(draft.size(d) for d in taps) * mr * nv <= 64:
+    if prod(draft.size(d) for d in taps) * mr * nv <= MOST_PRODUCTS:
         draft.do(*[f"UNROLL {d} 0" for d in taps if draft.size(d) > 1])
     thread_one_of(draft, (*found.others, f"{u}/{mr}"))
     return True
