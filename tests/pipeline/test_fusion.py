@@ -70,6 +70,10 @@ def attention(q: Any, k: Any, v: Any) -> Any:
     return softmax(q @ k.mT) @ v
 
 
+def sum_of_products(a: Any, b: Any, c: Any, d: Any) -> Any:
+    return a @ b + c @ d
+
+
 def five_views_of_exp(x: Any) -> Any:
     e = x.__array_namespace__().exp(x)
     return e[1:-1, 1:-1] + e[:-2, 1:-1] + e[2:, 1:-1] + e[1:-1, :-2] + e[1:-1, 2:]
@@ -88,6 +92,9 @@ CASES: list[tuple[Function, list[tuple[int, ...]], int]] = [
     (softmax_of_matmul, [(37, 53), (53, 41)], 2),
     (attention, [(37, 16), (53, 16), (53, 16)], 3),
     (five_views_of_exp, [(37, 53)], 2),
+    (sum_of_products, [(37, 53), (53, 41), (37, 16), (16, 41)], 1),  # too small for a launch more
+    (sum_of_products, [(130, 110), (110, 120), (130, 110), (110, 120)], 2),
+    (sum_of_products, [(130, 110), (110, 120), (130, 53), (53, 120)], 2),
 ]
 
 

@@ -124,7 +124,7 @@ def test_the_page_tells_every_stage(file: str, tmp_path: Path) -> None:
         "The sum over k runs inside",
         "operations per byte",
         "exp_float",
-        "STAGE B @k/100",
+        "UPCAST j/8 0",
     ):
         assert word in found.text, word
     for name in names:
@@ -208,7 +208,7 @@ def test_print_after(file: str) -> None:
     assert "phase r_64_48_100 on one thread" in everything
     document = json.loads(good(*args, "--print-after", "schedule", "--json"))
     assert list(document["after"]["r_64_48_100"]) == ["schedule"]
-    assert "step TILE k 100" in document["after"]["r_64_48_100"]["schedule"]
+    assert "step UPCAST i 6" in document["after"]["r_64_48_100"]["schedule"]
 
 
 @pytest.mark.parametrize("command", ["compile", "run", "explain", "tune"])

@@ -62,6 +62,11 @@ def is_contraction(node: UOp) -> bool:
     return value.op is Op.MUL and all(_is_repeated(s) for s in value.src)
 
 
+def is_large_contraction(node: UOp) -> bool:
+    """Whether a contraction is worth a further launch, that it may have the loops it needs."""
+    return is_contraction(node) and 2.0 * elements(shape_of(node.src[0])) >= LAUNCH_FLOPS
+
+
 def _is_repeated(value: UOp) -> bool:
     while value.op in MOVEMENT or value.op is Op.CAST:
         if value.op is Op.EXPAND:

@@ -8,6 +8,7 @@ from loopwright.fuse.cost import (
     LAUNCH_FLOPS,
     NESTED_STORES,
     is_contraction,
+    is_large_contraction,
     recompute_flops,
     store_flops,
 )
@@ -38,9 +39,10 @@ class Group:
 
     `stores`: (view of a BUFFER, value). `own`: the values it stores, which others read from
     memory. `depends`: the groups that must run before. `pending`: what it reads or may yet compute.
+    `has_product`: it sums products, with work enough for a register tile.
     """
 
-    __slots__ = ("depends", "has_scan", "own", "pending", "size", "stores", "walker")
+    __slots__ = ("depends", "has_product", "has_scan", "own", "pending", "size", "stores", "walker")
 
     def __init__(self) -> None:
         self.stores: list[tuple[UOp, UOp]] = []
@@ -49,6 +51,7 @@ class Group:
         self.pending: dict[UOp, None] = {}
         self.size = 0
         self.has_scan = False
+        self.has_product = False
         self.walker: Walker[Group] = Walker(self)
 
 
@@ -97,6 +100,9 @@ class Partition:
             self._fuse(node, needs)
         elif not self._is_cheap(node, needs):
             self._store(node, needs, "computing it where it is used costs more than memory")
+        elif self._is_second_product(node, needs):
+            why = "its kernel sums products already: each has a tile of its own"
+            self._store(node, needs, why, apart=True)
         elif not self._fits(node, needs):
             self._store(node, needs, "the kernels that use it have no room for it")
         else:
@@ -129,6 +135,13 @@ class Partition:
             source = source.src[0]
         return source.op is Op.BUFFER and (source.dtype, node.dtype) in self._widenings
 
+    def _is_second_product(self, node: UOp, needs: Needs) -> bool:
+        """Whether a kernel that has one contraction would get another beside it: a schedule tiles
+        one. What is inside a reduce is priced by what repeating it costs."""
+        if not any(n.owner.has_product and not n.is_in_reduce for n in needs):
+            return False
+        return is_large_contraction(node)
+
     def _fits(self, node: UOp, needs: Needs) -> bool:
         """Whether every kernel that would compute it stays within its limits."""
         weight = _weight(node)
@@ -155,6 +168,7 @@ class Partition:
             for need in needs:
                 need.owner.size += weight
                 need.owner.has_scan |= node.op is Op.SCAN
+                need.owner.has_product |= node.op is Op.REDUCE and is_large_contraction(node)
         if self.max_buffers is not None:
             for need in needs:
                 pending = need.owner.pending
@@ -198,8 +212,9 @@ class Partition:
             text = f"computed where it is used, each of its {n} elements at most once"
         notes.note("fuse", node, text)
 
-    def _store(self, node: UOp, needs: Needs, why: str) -> None:
-        """Give the value memory: a kernel of its own, or a further output of one that needs it."""
+    def _store(self, node: UOp, needs: Needs, why: str, apart: bool = False) -> None:
+        """Give the value memory: a kernel of its own, or (unless `apart`) a further output of one
+        that needs it."""
         self._explain(node, needs, stored=why)
         if node.op is Op.CONCAT:
             self._store_parts(node, needs)
@@ -207,7 +222,8 @@ class Partition:
         if node.op in (Op.REDUCE, Op.SCAN) and node in self._items:
             self._store_items(node, needs)
             return
-        group = self._host(node, needs) or self._relative(node, needs) or self._new_group()
+        host = None if apart else self._host(node, needs)
+        group = host or self._relative(node, needs) or self._new_group()
         if node.op is Op.ITEM:
             self._items.setdefault(node.src[0], []).append(node)
         self._add_stores(group, node, self._targets_of(node), needs)
