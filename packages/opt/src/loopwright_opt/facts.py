@@ -60,6 +60,15 @@ class Facts:
     stored: frozenset[UOp]
     known_names: dict[tuple[UOp, UOp], dict[str, str] | None] = field(default_factory=dict)
 
+    @cached_property
+    def reduces(self) -> tuple[Statement, ...]:
+        return tuple([s for s in self.statements if s.bound])
+
+    @cached_property
+    def unsunk(self) -> tuple[Statement, ...]:
+        """Reduces whose partial results never wait in an output."""
+        return tuple([s for s in self.reduces if not s.sinks])
+
     def renamed(self, a: UOp, b: UOp) -> dict[str, str] | None:
         """The dims of `b` by those of `a`, or None where the two differ in more than names."""
         if (a, b) not in self.known_names:

@@ -18,7 +18,8 @@ def check(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
     if opt.op not in _MOVES:
         splits.one_vector_a_statement(kernel, opt, schedule)
         splits.leaf_is_small(kernel, opt, schedule)
-        splits.tails_can_be_peeled(kernel, opt, schedule)
+        if schedule.tails:
+            splits.tails_can_be_peeled(kernel, opt, schedule)
     loops.scans_run_in_order(kernel, opt, schedule)
     cores.check_core(kernel, opt, schedule)
     if opt.op not in ("STAGE", "KEEP", "PREFETCH", "NTSTORE"):

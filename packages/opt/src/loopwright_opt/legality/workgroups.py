@@ -122,9 +122,10 @@ def shared_memory_is_enough(kernel: Kernel, opt: Opt, schedule: Schedule, target
 def shared_bytes(kernel: Kernel, schedule: Schedule) -> int:
     """What grouped reduces, staged accesses and values for other threads take of shared memory."""
     facts, used = facts_of(kernel), 0
-    local = {a.dim for a in schedule.axes if a.kind is AxisKind.LOCAL and a.size != 1}
-    for s in facts.statements if local else ():
-        if s.bound and not local.isdisjoint(s.free):
+    apart = facts.reduces if schedule.stages else facts.unsunk
+    local = {a.dim for a in schedule.axes if a.kind is AxisKind.LOCAL} if apart else frozenset()
+    for s in apart:
+        if not local.isdisjoint(s.free):
             used += _spilled_bytes(kernel, s, schedule)
     grouped = [a for a in schedule.axes if a.kind is AxisKind.GROUP]
     for s in facts.statements if grouped else ():
@@ -151,7 +152,7 @@ def _spilled_bytes(kernel: Kernel, statement: Statement, schedule: Schedule) -> 
     if statement.sinks and not _holds(kernel, statement.readers, schedule):
         return 0
     loops = [a for a in schedule.axes if not a.kind.is_expanded and a.kind is not AxisKind.TENSOR]
-    apart = _escapes(facts_of(kernel), statement, loops)[-1]
+    apart = _escapes(facts_of(kernel), statement, loops, {a.dim for a in loops if splits(a)})
     if not any(a.kind is AxisKind.LOCAL and a.size != 1 for a in apart):
         return 0
     use = schedule.tensor_core
@@ -222,19 +223,24 @@ def escapes(facts: Facts, schedule: Schedule) -> list[Axis]:
     """Loops of reduces' free dims that do not hold all readers of the value: those behind the
     first loop that the reduce binds, or that it or a reader lacks; of a split reduce in both
     launches."""
+    found: list[Axis] = []
     loops = [a for a in schedule.axes if not a.kind.is_expanded]
-    launches = [_escapes(facts, s, loops) for s in facts.statements if s.bound]
-    return [a for launch in launches for found in launch for a in found]
+    split = {a.dim for a in loops if splits(a)}
+    for s in facts.reduces:
+        if not split.isdisjoint(s.bound):
+            own = [a for a in loops if a.dim not in s.bound or not splits(a)]
+            found += _behind(own, s.bound, s.free)
+        found += _escapes(facts, s, loops, split)
+    return found
 
 
-def _escapes(facts: Facts, s: Statement, loops: list[Axis]) -> list[list[Axis]]:
-    """The same of one reduce, in each launch that it has a part in."""
+def _escapes(facts: Facts, s: Statement, loops: list[Axis], split: set[str]) -> list[Axis]:
+    """The same of one reduce, in the launch that its value is read in."""
     readers = frozenset().union(*[s.dims ^ facts.statements[r].dims for r in s.readers])
-    if not any(splits(a) for a in loops if a.dim in s.bound):
-        return [_behind(loops, s.bound | readers, s.free)]
-    own = [a for a in loops if a.dim not in s.bound or not splits(a)]
+    if split.isdisjoint(s.bound):
+        return _behind(loops, s.bound | readers, s.free)
     rest = [a for a in loops if a.dim not in s.bound]
-    return [_behind(own, s.bound, s.free), _behind(rest, readers - s.bound, s.free)]
+    return _behind(rest, readers - s.bound, s.free)
 
 
 def _behind(loops: list[Axis], apart: frozenset[str], dims: frozenset[str]) -> list[Axis]:
