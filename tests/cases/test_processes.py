@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from support.processes import finish, start
 
 PRODUCT = """
 a = lw.ones((512, 64), device="cpu")
@@ -19,25 +19,6 @@ x = lw.asarray(np.arange(1000, dtype="float32"), device="cpu")
 assert float(np.asarray(lw.sum(x * 2.0 + 1.0))) == 1000000.0
 assert np.array_equal(np.asarray(x[::-1] + 1), np.arange(1000, 0, -1))
 """
-
-
-def start(code: str, **env: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", code],
-        env={**os.environ, **env},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def finish(process: subprocess.Popen[str]) -> None:
-    try:
-        text, _ = process.communicate(timeout=120)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        raise
-    assert process.returncode == 0, text
 
 
 def test_many_fill_one_cache(tmp_path: Path) -> None:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +18,7 @@ import pytest
 
 import loopwright as lw
 from loopwright_core.pipeline import forget_built
+from support.processes import finish, start
 
 LONG = os.environ.get("LOOPWRIGHT_LONG", "") not in ("", "0")
 N_ROUNDS = 30 if LONG else 2
@@ -36,25 +35,6 @@ with lw.options(**OPTIONS):
 # Keeps tuning results too.
 SEARCHED = "OPTIONS = {'schedule': 'beam', 'budget_s': 0.2}\n" + BODY
 PLAIN = "OPTIONS = {}\n" + BODY
-
-
-def start(code: str, folder: Path | str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", code],
-        env={**os.environ, "LOOPWRIGHT_CACHE_DIR": str(folder)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def finish(process: subprocess.Popen[str]) -> None:
-    try:
-        text, _ = process.communicate(timeout=120)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        raise
-    assert process.returncode == 0, text
 
 
 def files(folder: Path) -> list[Path]:
@@ -88,7 +68,7 @@ def test_damaged_cache(tmp_path: Path, how: str) -> None:
     Of kernels and of tuning results alike, read by a process that has none of them in memory.
     """
     code = SEARCHED if how in ("cut", "flipped") else PLAIN
-    finish(start(code, tmp_path))
+    finish(start(code, LOOPWRIGHT_CACHE_DIR=str(tmp_path)))
     assert len(files(tmp_path)) >= 3
     for r in range(N_ROUNDS if how in ("cut", "flipped") else 1):
         rng = random.Random(f"{how} {r}")
@@ -96,27 +76,27 @@ def test_damaged_cache(tmp_path: Path, how: str) -> None:
             data = path.read_bytes()
             if data:
                 path.write_bytes(DAMAGES[how](rng, data))
-        finish(start(code, tmp_path))
+        finish(start(code, LOOPWRIGHT_CACHE_DIR=str(tmp_path)))
 
 
 def test_entries_exchanged(tmp_path: Path) -> None:
     """Whole files under each other's names are not taken for each other."""
-    finish(start(PLAIN, tmp_path))
+    finish(start(PLAIN, LOOPWRIGHT_CACHE_DIR=str(tmp_path)))
     found = [path for path in files(tmp_path) if path.suffix == ".bin"]
     held = [path.read_bytes() for path in found]
     assert len(set(held)) > 1
     for path, data in zip(found, held[1:] + held[:1], strict=True):
         path.write_bytes(data)
-    finish(start(PLAIN, tmp_path))
+    finish(start(PLAIN, LOOPWRIGHT_CACHE_DIR=str(tmp_path)))
 
 
 def test_folders_in_place_of_files(tmp_path: Path) -> None:
     """A folder under an entry's name is no entry."""
-    finish(start(PLAIN, tmp_path))
+    finish(start(PLAIN, LOOPWRIGHT_CACHE_DIR=str(tmp_path)))
     for path in files(tmp_path):
         path.unlink()
         path.mkdir()
-    finish(start(PLAIN, tmp_path))
+    finish(start(PLAIN, LOOPWRIGHT_CACHE_DIR=str(tmp_path)))
 
 
 @pytest.mark.parametrize("where", ["a file", "below a file", "no such device"])
@@ -125,22 +105,22 @@ def test_cache_that_takes_nothing(tmp_path: Path, where: str) -> None:
     file = tmp_path / "file"
     file.write_text("mine", encoding="utf-8")
     folder = {"a file": file, "below a file": file / "cache", "no such device": Path("/proc/none")}
-    finish(start(PLAIN, folder[where]))
+    finish(start(PLAIN, LOOPWRIGHT_CACHE_DIR=str(folder[where])))
     assert file.read_text(encoding="utf-8") == "mine"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions as POSIX has them")
 def test_read_only_cache(tmp_path: Path) -> None:
     """A filled cache that became read-only is used as it is; nothing is added."""
-    finish(start(PLAIN, tmp_path))
+    finish(start(PLAIN, LOOPWRIGHT_CACHE_DIR=str(tmp_path)))
     before = files(tmp_path)
     folders = [tmp_path, *(path for path in tmp_path.rglob("*") if path.is_dir())]
     for folder in folders:
         folder.chmod(0o555)
     try:
-        finish(start(PLAIN, tmp_path))
+        finish(start(PLAIN, LOOPWRIGHT_CACHE_DIR=str(tmp_path)))
         other = PLAIN + "assert float(lw.max(x - 3)) == 596.0\n"
-        finish(start(other, tmp_path))
+        finish(start(other, LOOPWRIGHT_CACHE_DIR=str(tmp_path)))
     finally:
         for folder in folders:
             folder.chmod(0o755)
@@ -167,7 +147,7 @@ def write_limited(path, data):
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
 cache.write_whole = write_limited
 """
-    finish(start(limited + PLAIN, tmp_path))
+    finish(start(limited + PLAIN, LOOPWRIGHT_CACHE_DIR=str(tmp_path)))
     assert files(tmp_path) == []
     everything = """
 import resource, signal
@@ -179,18 +159,18 @@ try:
 except lw.LoopwrightError as error:
     print(error)
 """
-    finish(start(everything, tmp_path))
+    finish(start(everything, LOOPWRIGHT_CACHE_DIR=str(tmp_path)))
 
 
 def test_killed_midway(tmp_path: Path) -> None:
     """Processes killed while they compile leave a cache that the next one fills and reads."""
     for r in range(3 * N_ROUNDS):
-        process = start(PLAIN, tmp_path)
+        process = start(PLAIN, LOOPWRIGHT_CACHE_DIR=str(tmp_path))
         time.sleep(0.25 + 0.1 * (r % 9))
         process.send_signal(signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
         process.communicate()
-    finish(start(PLAIN, tmp_path))
-    finish(start(PLAIN, tmp_path))
+    finish(start(PLAIN, LOOPWRIGHT_CACHE_DIR=str(tmp_path)))
+    finish(start(PLAIN, LOOPWRIGHT_CACHE_DIR=str(tmp_path)))
 
 
 def test_threads_at_once() -> None:
