@@ -62,6 +62,11 @@ def jitted(x, n=3):
 @lw.jit
 def wrong_jitted(x):
     return wrong(x)
+
+TWICE = "void twice(const float *a, float *b) { for (int i = 0; i < 8; i++) b[i] = 2 * a[i]; }"
+
+def own(x):
+    return lw.kernel(TWICE, [x + 1.0], ((8,), lw.float32)) - 1.0
 """
 
 
@@ -148,6 +153,13 @@ def test_files_are_written_whole_or_not_at_all(
         write_file(target, "new\n")
     assert target.read_text() == "old\n"
     assert [p.name for p in tmp_path.iterdir()] == ["k.c"]
+
+
+def test_hand_written_kernels(file: str) -> None:
+    """compile shows them between the generated ones, and run runs them."""
+    document = json.loads(good("compile", f"{file}:own", "--arg", "x=f32[8]", "--json"))
+    assert [k["name"] for k in document["kernels"]] == ["e_8", "twice", "e_8"]
+    good("run", f"{file}:own", "--arg", "x=f32[8]", "--no-check")
 
 
 def test_run_compares_with_numpy(file: str) -> None:

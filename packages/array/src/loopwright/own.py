@@ -75,7 +75,7 @@ def kernel(
     program = described_program(source, arrays, described, launch, name, device)
     written = hand_written(source, program, device)
     nodes = [buffer_node(dtype, shape) for shape, dtype in described]
-    if tracing.is_tracing():
+    if tracing.is_capturing():
         tracing.add_call(OwnLaunch(written, tuple([a._uop for a in arrays]), tuple(nodes)))
     else:
         call = _Call(written, arrays)

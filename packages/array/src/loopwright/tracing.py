@@ -42,12 +42,14 @@ _NUMBERS = ("__int__", "__float__", "__index__", "__complex__", "item", "tolist"
 
 
 class Trace:
-    """One run of a function over arrays without values, on a device. `name`: the function's."""
+    """One run of a function over arrays without values, on a device. `name`: the function's.
+    `is_captured`: False where its arrays have memory and are evaluated as they are."""
 
-    __slots__ = ("__weakref__", "calls", "device", "is_running", "name", "numbers")
+    __slots__ = ("__weakref__", "calls", "device", "is_captured", "is_running", "name", "numbers")
 
-    def __init__(self, name: str, device: str) -> None:
-        self.name, self.device, self.is_running = name, device, True
+    def __init__(self, name: str, device: str, is_captured: bool) -> None:
+        self.name, self.device, self.is_captured = name, device, is_captured
+        self.is_running = True
         # The inputs that Python floats became, by float and dtype, each with its value.
         self.numbers: dict[tuple[int, DType], tuple[UOp, float]] = {}
         # The launches of hand-written kernels, in the order in which they were asked for.
@@ -126,9 +128,9 @@ def _without_memory(node: UOp, why: Trace | str) -> UOp:
 
 
 @contextmanager
-def tracing(name: str, device: str) -> Iterator[Trace]:
+def tracing(name: str, device: str, is_captured: bool = True) -> Iterator[Trace]:
     """A trace that runs inside the block, in this thread."""
-    trace = _running.trace = Trace(name, device)
+    trace = _running.trace = Trace(name, device, is_captured)
     try:
         yield trace
     finally:
@@ -139,6 +141,11 @@ def tracing(name: str, device: str) -> Iterator[Trace]:
 def is_tracing() -> bool:
     """Whether a trace runs in this thread."""
     return _running.trace is not None
+
+
+def is_capturing() -> bool:
+    """Whether what this thread does now will run later, over other arrays."""
+    return _running.trace is not None and _running.trace.is_captured
 
 
 def trace_device() -> str | None:

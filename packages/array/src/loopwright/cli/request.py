@@ -57,7 +57,7 @@ class Request:
     def results(self, given: Sequence[Array]) -> list[Array]:
         """What the function gives, as a list. Raises ArgumentError for other than arrays."""
         # as within a trace: jitted functions that it calls are part of its expression
-        with located(self.text), tracing(self.text, self.device):
+        with located(self.text), tracing(self.text, self.device, False):
             result = self.call(given)
         results = list(result) if isinstance(result, (tuple, list)) else [result]
         for r in results:
