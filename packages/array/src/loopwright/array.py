@@ -141,6 +141,12 @@ class Array(Methods, Operators):
             return out.astype(dtype)
         return out.copy() if copy else out
 
+    def __buffer__(self, flags: int) -> memoryview:
+        """`memoryview(x)` from Python 3.12 on, where classes written in Python can have it."""
+        numpy: Any = self.numpy()
+        found: memoryview = numpy.__buffer__(flags)
+        return found
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **settings: Any) -> Any:
         """`np.sin(x)` and, with a NumPy array on the left, `a + x`."""
         from loopwright.dispatch import call_ufunc

@@ -25,6 +25,7 @@ _WRITTEN = {
     "__complex__": "complex(x)",
     "__index__": "x as an index",
     "__array__": "np.asarray(x)",
+    "__buffer__": "memoryview(x)",
     "__array_ufunc__": "a NumPy function of x",
     "__array_function__": "a NumPy function of x",
     "__contains__": "value in x",
@@ -38,6 +39,8 @@ _WRITTEN = {
     "tolist": "x.tolist()",
     "to_device": "x.to_device(...)",
 }
+_HANDED_OVER = ("numpy", "__array__", "__array_ufunc__", "__array_function__")
+_HANDED_OVER += ("__buffer__", "__dlpack__")
 _NUMBERS = ("__int__", "__float__", "__index__", "__complex__", "item", "tolist")
 
 
@@ -212,7 +215,14 @@ def _refuse(trace: Trace) -> NoReturn:
         fix = "name the argument it comes from in static=, or keep it an array"
     elif called in ("__getitem__", "__setitem__"):
         fix = "choose with lw.where(mask, a, b): the shape of x[mask] depends on values"
-    elif called in ("numpy", "__array__", "__array_ufunc__", "__array_function__", "__dlpack__"):
+    elif called in (
+        "numpy",
+        "__array__",
+        "__array_ufunc__",
+        "__array_function__",
+        "__dlpack__",
+        "__buffer__",
+    ):
         fix = "use the function of the same name in lw, or do this outside of lw.jit"
     else:
         fix = "it runs on the host: call it outside of lw.jit"
