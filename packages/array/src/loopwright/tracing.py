@@ -39,8 +39,9 @@ _WRITTEN = {
     "tolist": "x.tolist()",
     "to_device": "x.to_device(...)",
 }
-_HANDED_OVER = ("numpy", "__array__", "__array_ufunc__", "__array_function__")
-_HANDED_OVER += ("__buffer__", "__dlpack__")
+_HANDED_OVER = (
+    *("numpy", "__array__", "__array_ufunc__", "__array_function__", "__buffer__", "__dlpack__"),
+)
 _NUMBERS = ("__int__", "__float__", "__index__", "__complex__", "item", "tolist")
 
 
