@@ -57,6 +57,14 @@ def test_small_products() -> None:
     assert steps(bodies.matmul(2, 8, 16), V3) == "UPCAST i 2 · VECTOR j 8 · ORDER i/2 j/8 k"
 
 
+def test_few_columns() -> None:
+    """Long rows by three columns: dot products, over a turned copy of the columns."""
+    turned = "STAGE B @ layout j/3,j/1,k/8,k/1"
+    dots = f"VECTOR k 8 · UPCAST j 3 · UPCAST i 4 · ORDER i/4 j/3 · {turned}"
+    assert steps(bodies.matmul(512, 3, 512), V3) == dots
+    assert "VECTOR k" not in steps(bodies.matmul(512, 3, 17), V3)
+
+
 def test_streams_and_rows() -> None:
     """Lanes along unit stride, several vectors at once, several rows or partial results."""
     assert steps(bodies.add(1 << 16)) == "VECTOR i 16 · UPCAST i/16 4"

@@ -10,7 +10,9 @@ from loopwright_core.ir.ops import Op
 from loopwright_core.ir.uop import UOp
 from loopwright_core.kernel.access import Access
 from loopwright_core.kernel.copies import conversions
+from loopwright_core.kernel.dims import AxisKind
 from loopwright_core.plugin.strategy import Parameter
+from loopwright_opt.axes import inside
 from loopwright_opt.facts import Facts, Statement
 from loopwright_opt.strategies.strategy import Draft, Heuristic
 from loopwright_opt.strategies.structure import below, lanes_along, reduces, stores
@@ -151,15 +153,22 @@ def _is_unit(access: Access, dims: tuple[str, ...]) -> bool:
 
 
 def _prefers_dots(draft: Draft, found: Product) -> bool:
-    """Both operands lie along the sum, and too few rows share a panel to copy it for them."""
+    """The larger operand lies along the sum, and too few rows share a panel to copy it for them.
+
+    The other one lies along the sum too, or is so small that a turned copy of it stays near.
+    """
     if found.column.stride(found.lanes) == 1 or len(found.bound) != 1:
         return False
-    return (
-        _is_unit(found.column, found.bound)
-        and _is_unit(found.row, found.bound)
-        and draft.size(found.u) < 32
-        and lanes_along(draft, found.bound[0]) > 1
-    )
+    (k,) = found.bound
+    if not _is_unit(found.column, found.bound) or lanes_along(draft, k) < 2:
+        return False
+    m = draft.size(found.u)
+    if _is_unit(found.row, found.bound):
+        return m < 32
+    if draft.size(k) < 4 * lanes_along(draft, k):  # joining the lanes would cost more
+        return False
+    near = draft.target.caches[1] // 2
+    return m * draft.size(k) * found.row.dtype.itemsize <= near and 8 * m <= draft.size(found.lanes)
 
 
 def _dots(draft: Draft, found: Product) -> bool:
@@ -177,7 +186,23 @@ def _dots(draft: Draft, found: Product) -> bool:
     draft.do("ORDER " + " ".join(inner if m >= n else reversed(inner)))
     draft.note(f"dot products along {k}: {rows} rows by {columns} columns share their loads")
     thread_one_of(draft, (*found.others, found.lanes, found.u))
+    if not _is_unit(found.row, found.bound):
+        _turn_row(draft, found)
     return True
+
+
+def _turn_row(draft: Draft, found: Product) -> None:
+    """Copy the row operand so that it lies along the sum, as far outside as it stands still."""
+    moving = [d for d in found.others if d in found.row.dims]
+    at = ""
+    for axis in draft.kernel.schedule.axes:
+        is_thread = axis.kind is AxisKind.THREAD
+        at = axis.name if is_thread or (axis.dim in moving and axis.kind is AxisKind.LOOP) else at
+    within = inside(draft.kernel.schedule, at, found.row.dims)
+    layout = [a.name for a in within if a.dim not in found.bound]
+    layout += [a.name for a in within if a.dim in found.bound]
+    if draft.do(f"STAGE {found.row.name} @{at} layout {','.join(layout)}"):
+        draft.note(f"{found.row.name} turned to lie along the sum")
 
 
 def _is_staged(draft: Draft, found: Product, width: int) -> bool:
