@@ -267,6 +267,7 @@ def test_nothing_is_half_applied() -> None:
         (bodies.add(), "VECTOR i 16 · STREAM i/16 2", "Li/2048(512) Li/16(64) vi/1(16) ui/1024(2)"),
         (bodies.add(), "TILE i 1024 · STREAM i/1024 2", "Li/2048(512) Li/1(1024) ui/1024(2)"),
         (bodies.add(1000004), "STREAM i 4", "Li/1(250001) ui/250001(4)"),
+        (bodies.add((1 << 20) + 1), "STREAM i 4", "Li/4096(257) Li/1(1024) ui/1024(4)"),
         (bodies.row_sums(4, 1 << 20), "STREAM k 4", "Li/1(4) Rk/4096(256) Rk/1(1024) uk/1024(4)"),
         (bodies.matmul(), "SPLITK k 4", "Lk/256(4) Li/1(1024) Lj/1(1024) Rk/1(256)"),
         (bodies.matmul(), "THREAD k 4", "tk/256(4) Li/1(1024) Lj/1(1024) Rk/1(256)"),

@@ -111,7 +111,8 @@ def _stream(kernel: Kernel, opt: Opt, target: Target) -> Schedule:
     page = streams.pages_divide(kernel, opt, axis, size, amount, walked)
     inner = _as(axis, page, axis.kind)
     pages = Axis(axis.dim, axis.stride * page, amount, AxisKind.UPCAST)
-    groups = Axis(axis.dim, axis.stride * page * amount, size // page // amount, axis.kind)
+    n_groups = -(-size // (page * amount))
+    groups = Axis(axis.dim, axis.stride * page * amount, n_groups, axis.kind)
     # A page of one step is its group's copies alone: a loop over it would have their name.
     walk = tuple([a for a, n in ((groups, groups.size), (inner, page)) if n != 1])
     return kernel.schedule.with_axes((*_exchange(kernel.schedule, axis, walk).axes, pages))

@@ -42,16 +42,19 @@ def array_is_large(
 def pages_divide(
     kernel: Kernel, opt: Opt, axis: Axis, size: int, amount: int, walked: list[Access]
 ) -> int:
-    """Whole groups of pages, or equal runs of the whole axis: how many steps one is."""
+    """How many steps a page is: whole groups of them, equal runs of the whole axis, or (the
+    outermost axis of a dim alone) pages whose last group is ragged."""
     itemsize = max(a.dtype.itemsize for a in walked)
     page = max(1, _PAGE_BYTES // itemsize // axis.stride)
     ragged = is_outermost(kernel.schedule, axis) and axis.stride * size != kernel.dim(axis.dim).size
     if not ragged and size % (page * amount) == 0:
         return page
-    if ragged or size % amount or size == amount:
+    if not ragged and size % amount == 0 and size != amount:
+        return size // amount
+    if not is_outermost(kernel.schedule, axis) or size <= amount:
         reason = f"an axis of {size} steps is not {amount} equal runs"
         refuse(kernel, opt, reason, axis.name)
-    return size // amount
+    return min(page, -(-size // amount))
 
 
 def _bytes(access: Access) -> int:
