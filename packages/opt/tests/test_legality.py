@@ -64,6 +64,11 @@ ILLEGAL: dict[str, tuple[Kernel, str, str]] = {
     "order of an upcast axis": (bodies.matmul(), "UPCAST i 4 · ORDER i j", "has no place"),
     "order names twice": (bodies.matmul(), "ORDER i j i", "twice"),
     "order that waits for itself": (bodies.chain(), "ORDER k i j", "wait for each other"),
+    "a loop less that waits for itself": (
+        bodies.softmax(64, 8),
+        "ORDER j.1 j i j.0 · UPCAST j 0",
+        "wait for each other",
+    ),
     "thread is outermost": (bodies.matmul(), "THREAD i 2 · SWAP i/512 j", "stays outermost"),
     "two threads": (bodies.matmul(), "THREAD i 2 · THREAD j 2", "THREAD axis already"),
     "too many threads": (bodies.matmul(), "THREAD i 8", "more than 4"),

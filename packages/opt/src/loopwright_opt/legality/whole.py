@@ -11,6 +11,8 @@ from loopwright_opt.legality import cores, hints, keeps, loops, parts, splits, s
 
 # Steps after which every axis is what it was, in another place.
 _MOVES = ("ORDER", "SWAP")
+# Steps that may leave no loop of an axis, so that others come to stand side by side.
+_EXPANDS = ("UPCAST", "UNROLL", "VECTOR")
 
 
 def check(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
@@ -29,10 +31,16 @@ def check(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
         parts.threads_share_all_splits(kernel, opt, schedule)
     if target.has_local:
         _check_workgroup(kernel, opt, schedule, target)
-    if opt.op in (*_MOVES, "KEEP", "SPLITK", "THREAD") or any(
-        s.mode == "keep" for s in schedule.stages
+    if (
+        opt.op in (*_MOVES, "KEEP", "SPLITK", "THREAD")
+        or any(s.mode == "keep" for s in schedule.stages)
+        or (opt.op in _EXPANDS and _n_loops(schedule) < _n_loops(kernel.schedule))
     ):
         loops.nest_exists(kernel, opt, schedule)
+
+
+def _n_loops(schedule: Schedule) -> int:
+    return sum([not a.kind.is_expanded for a in schedule.axes])
 
 
 def _check_held(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
