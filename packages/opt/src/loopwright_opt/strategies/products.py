@@ -18,8 +18,10 @@ from loopwright_opt.strategies.strategy import Draft, Heuristic
 from loopwright_opt.strategies.structure import below, lanes_along, reduces, stores
 from loopwright_opt.strategies.threads import balanced, thread_one_of, wanted_threads
 
-# Steps of the sum at a time where few rows pass over a matrix that is not copied.
-STRIP = 32
+# Steps of the sum at a time where few rows pass over a matrix that is not copied; where it comes
+# from beyond so many times L2, half of them: each is a stream that the processor fetches ahead.
+STRIP = 16
+FAR = 8
 
 
 @dataclass(frozen=True)
@@ -227,10 +229,12 @@ def _plain(draft: Draft, found: Product, mr: int, nv: int) -> bool:
     axes = [*found.others, f"{u}/{mr}", f"{v}/{width}", *found.bound]
     k = found.bound[-1]
     reach = draft.size(k) * draft.size(v) * found.column.dtype.itemsize
-    if draft.size(k) >= 4 * STRIP and reach > draft.target.caches[1] // 4:
-        # few lines at a time of a matrix that comes from far: pages are walked once
-        steps.append(f"TILE {k} {STRIP}")
-        axes.insert(len(found.others), f"{k}/{STRIP}")
+    second = draft.target.caches[1]
+    if draft.size(k) >= 8 * STRIP and reach > second // 4:
+        # lines are read to their ends, by all rows in turn
+        strip = STRIP // 2 if reach > FAR * second else STRIP
+        steps.append(f"TILE {k} {strip}")
+        axes = [*found.others, f"{k}/{strip}", f"{v}/{width}", f"{u}/{mr}", *found.bound]
     if not draft.do(*steps, "ORDER " + " ".join(axes)):
         return False
     draft.note(f"sum of products: {mr} rows of {u} by {nv} vectors of {v} stay in registers")
