@@ -40,6 +40,7 @@ def test_products() -> None:
         " · STAGE A @i/66 layout i/6,k/1,i/1 order i/6,k/1,i/1 · PREFETCH C"
     )
     assert "STAGE A" not in steps(bodies.matmul(512, 192, 512), V3)
+    assert "STAGE A" not in steps(bodies.matmul(512, 512, 64), V3)
     assert "STAGE" not in steps(bodies.matmul(64, 64, 64), V3)
     assert steps(bodies.matmul(), V4) == (
         "TILE j 256 · TILE k 512 · UPCAST i 6 · TILE j 64 · VECTOR j 16 · UPCAST j/16 0"

@@ -311,7 +311,7 @@ def _panels(draft: Draft, found: Product, mr: int, nv: int, p: Mapping[str, int]
         f"{found.column.name} packed in panels of {kc} by {min(nc, n)}"
     )
     cast, _ = _held(draft, found.row)
-    if cast or _rows_are_staged(found, n // width, is_wide):
+    if cast or _rows_are_staged(found, n // width, is_wide or kc < 256):
         where = f"{u}/{ic}" if ic else f"{u}/{mr}" if is_wide else at
         names = [f"{u}/{mr}", *sums, f"{u}/1"] if where != f"{u}/{mr}" else [*sums, f"{u}/1"]
         words = ",".join([w for w in names if w.partition("/")[0] in found.row.dims])
@@ -365,15 +365,16 @@ def _block(m: int, mr: int, rows: int, threads: int) -> int:
     return -(-m // (parts * mr)) * mr
 
 
-def _rows_are_staged(found: Product, strips: int, is_wide: bool) -> bool:
+def _rows_are_staged(found: Product, strips: int, are_near: bool) -> bool:
     """Whether the row operand is packed too, for as many strips of columns as read the copy.
 
     Rows across the sum leave their line at each step. Rows along it lie pages apart: where each
-    strip of the panel meets all of them again, from L2, they are better side by side.
+    strip of the panel meets all of them again, from L2, they are better side by side. `are_near`:
+    rows are short, or there are registers enough that each is met once.
     """
     if not _is_unit(found.row, found.bound):
         return strips >= 4
-    return strips >= 16 and not is_wide
+    return strips >= 16 and not are_near
 
 
 PRODUCTS = Heuristic(
