@@ -30,7 +30,16 @@ class OneStep:
     the last arguments, the same in every call.
     """
 
-    __slots__ = ("_build", "_device", "_dtypes", "_is_numpy", "_launch", "_makers", "_numbers")
+    __slots__ = (
+        "_build",
+        "_device",
+        "_dtypes",
+        "_is_bare",
+        "_is_numpy",
+        "_launch",
+        "_makers",
+        "_numbers",
+    )
 
     def __init__(
         self,
@@ -44,6 +53,7 @@ class OneStep:
     ) -> None:
         self._launch, self._makers, self._numbers = launch, tuple(makers), tuple(numbers)
         self._dtypes, self._device, self._is_numpy = tuple(dtypes), device, is_numpy
+        self._is_bare = is_numpy and not self._numbers and tree.is_array(result)
         self._build = builder_of(result) or (lambda arrays: tree.put_together(result, iter(arrays)))
 
     def call(self, given: Sequence[Any]) -> Any:
@@ -64,6 +74,21 @@ class OneStep:
             memory = Storage(dtype, shape, device, values)
             found.append(Array(attach(buffer_node(dtype, shape), memory), device))
         return self._build(tuple(found))
+
+    def bare(self) -> Callable[[tuple[Any, ...], dict[str, Any]], Any] | None:
+        """`call` in one function of Python, for a call of NumPy's arrays alone that gives one; None
+        where it is another."""
+        if not self._is_bare:
+            return None
+        launch, (make,) = self._launch, self._makers
+
+        def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            if kwargs or (args and type(args[0]) is not np.ndarray):
+                return None
+            outputs = (make(),)  # the device looks at each array
+            return outputs[0] if launch(args, outputs) else None
+
+        return call
 
     def call_into(self, given: Sequence[Any], out: Any) -> bool:
         """Run into these arrays of NumPy; False where an argument is of another kind, or arrays do
@@ -94,9 +119,13 @@ class OneStep:
 
 
 class Recent:
-    """A call in one step, for calls like the one it was made of."""
+    """A call in one step, for calls like the one it was made of.
 
-    __slots__ = ("_call", "_is_plain", "_names", "_pattern", "step")
+    `call`: of arguments by position and by keyword, gives the function's result, or None where they
+    are of another kind.
+    """
+
+    __slots__ = ("_call", "_is_plain", "_names", "_pattern", "call", "step")
 
     def __init__(
         self, step: OneStep, args: Sequence[Any], kwargs: dict[str, Any], pattern: Pattern
@@ -104,9 +133,9 @@ class Recent:
         self.step, self._call, self._pattern = step, step.call, pattern
         self._names = tuple(kwargs)
         self._is_plain = not kwargs and all(type(one) is np.ndarray for one in args)
+        self.call = (step.bare() if self._is_plain else None) or self._any
 
-    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result of the function, or None where the call is of another kind."""
+    def _any(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         arrays = self._arrays(args, kwargs)
         return None if arrays is None else self._call(arrays)
 
