@@ -82,7 +82,8 @@ _TILES = (
 _PANELS = (
     "TILE k {0} · TILE i 66 · UPCAST i 6 · TILE j 16 · VECTOR j 8 · UPCAST j/8 0"
     " · ORDER k/{0} i/66 j/16 i/6 k/1"
-    " · STAGE B @k/{0} layout j/16,k/1,j/8,j/1 order k/1,j/16,j/8,j/1 · PREFETCH C"
+    " · STAGE B @k/{0} layout j/16,k/1,j/8,j/1 order k/1,j/16,j/8,j/1{1}"
+    " · STAGE A @i/66 layout i/6,k/1,i/1 order i/6,k/1,i/1{1} · PREFETCH C"
 )
 
 
@@ -141,7 +142,7 @@ ROWS: tuple[Row, ...] = (
         _MATMUL,
         _TENSOR,
         f"{_MATMUL} {_LOCALS}",
-        cpu_ours=_PANELS.format(512),
+        cpu_ours=_PANELS.format(512, ""),
         cuda_ours=_TILES.format("VECTOR"),
     ),
     _row(
@@ -150,14 +151,14 @@ ROWS: tuple[Row, ...] = (
         _MATMUL,
         _TENSOR,
         _TENSOR,
-        cpu_ours=_PANELS.format(512),
+        cpu_ours=_PANELS.format(512, " cast"),
     ),
     _row(
         "matmul 511x509x513",
         lambda: _zeros(511, 509) @ _zeros(509, 513),
         "UPCAST(1,3)",
         "UPCAST(1,3) LOCAL(1,3)",
-        cpu_ours=_PANELS.format(509),
+        cpu_ours=_PANELS.format(509, ""),
         cuda_ours=_TILES.format("UPCAST"),
         metal_ours="TC 0 · UPCAST i/8 4 · UPCAST j/8 5",
     ),
