@@ -88,9 +88,11 @@ def inside(
     open_ = not at
     around = named(schedule, at) if at else None
     for axis in schedule.axes:
-        shared = axis.kind in _THREADS and axis.size != 1 and not own
-        if axis.dim in dims and (open_ or axis.kind.is_expanded or shared):
-            found.append(axis)
+        if axis.dim in dims:
+            kind = axis.kind
+            shared = not own and kind in _THREADS and axis.size != 1
+            if open_ or shared or kind.is_expanded:
+                found.append(axis)
         if axis is around:
             open_ = True
     return tuple(found)

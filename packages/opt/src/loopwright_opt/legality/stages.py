@@ -237,13 +237,12 @@ def check_placed(kernel: Kernel, opt: Opt, schedule: Schedule, made: Stage) -> N
     axes = inside(schedule, made.at, access.dims)
     has_elements(kernel, opt, made, axes)
     has_a_size(kernel, opt, made, axes)
-    fits(kernel, opt, made, staged_bytes(schedule, made, access))
+    fits(kernel, opt, made, staged_bytes(made, access, axes))
     lists_name_axes(kernel, opt, made, axes)
 
 
-def staged_bytes(schedule: Schedule, made: Stage, access: Access) -> int:
-    """What a copy takes."""
-    axes = inside(schedule, made.at, access.dims)
+def staged_bytes(made: Stage, access: Access, axes: tuple[Axis, ...]) -> int:
+    """What a copy takes that holds what these axes, those inside it, walk over."""
     if made.mode == "halo":
         return halo_elements(access, axes) * access.dtype.itemsize
     itemsize = (made.dtype or access.dtype).itemsize

@@ -11,6 +11,8 @@ from loopwright_opt.legality import cores, hints, keeps, loops, parts, splits, s
 
 # Steps after which every axis is what it was, in another place.
 _MOVES = ("ORDER", "SWAP")
+# Steps that leave the axes as they are.
+_HOLDS = ("STAGE", "KEEP", "PREFETCH", "NTSTORE")
 # Steps that may leave no loop of an axis, so that others come to stand side by side.
 _EXPANDS = ("UPCAST", "UNROLL", "VECTOR")
 
@@ -24,7 +26,7 @@ def check(kernel: Kernel, opt: Opt, schedule: Schedule, target: Target) -> None:
             splits.tails_can_be_peeled(kernel, opt, schedule)
     loops.scans_run_in_order(kernel, opt, schedule)
     cores.check_core(kernel, opt, schedule)
-    if opt.op not in ("STAGE", "KEEP", "PREFETCH", "NTSTORE"):
+    if opt.op not in _HOLDS:
         _check_held(kernel, opt, schedule, target)
     if split_axes(kernel, schedule):
         parts.split_stays_outside(kernel, opt, schedule)
@@ -63,9 +65,10 @@ def _check_workgroup(kernel: Kernel, opt: Opt, schedule: Schedule, target: Targe
         if opt.op in (*_MOVES, "TILE"):  # TILE makes an axis of size 1 one of several steps
             workgroups.values_stay_in_their_workgroup(kernel, opt, schedule)
         return
-    if opt.op not in _MOVES:
+    if opt.op not in _MOVES and opt.op not in _HOLDS:
         workgroups.workgroup_is_small(kernel, opt, schedule, target)
     workgroups.shared_memory_is_enough(kernel, opt, schedule, target)
-    workgroups.groups_lie_with_their_reduce(kernel, opt, schedule)
+    if opt.op not in _HOLDS:
+        workgroups.groups_lie_with_their_reduce(kernel, opt, schedule)
     if opt.op in ("ORDER", "SWAP", "TILE", "LOCAL", "GROUP", "GROUPTOP"):
         workgroups.values_stay_in_their_workgroup(kernel, opt, schedule)

@@ -14,7 +14,7 @@ from loopwright_core.kernel.phases import split_axes
 from loopwright_core.kernel.schedule import Opt, Schedule
 from loopwright_core.kernel.statements import splits
 from loopwright_core.plugin.target import Target
-from loopwright_opt.axes import refuse
+from loopwright_opt.axes import inside, refuse
 from loopwright_opt.facts import Facts, Statement, facts_of
 from loopwright_opt.legality.keeps import kept_bytes
 from loopwright_opt.legality.stages import staged_bytes
@@ -143,7 +143,8 @@ def shared_bytes(kernel: Kernel, schedule: Schedule) -> int:
             if not is_own(schedule, stage.at, [d for u in instances for d in facts.free[u]]):
                 used += kept_bytes(facts, schedule, stage.at, instances)
             continue
-        used += staged_bytes(schedule, stage, facts.accesses[stage.access])
+        access = facts.accesses[stage.access]
+        used += staged_bytes(stage, access, inside(schedule, stage.at, access.dims))
     return used
 
 
@@ -251,7 +252,9 @@ def _behind(loops: list[Axis], apart: frozenset[str], dims: frozenset[str]) -> l
 
 def running_apart(facts: Facts, schedule: Schedule) -> list[Axis]:
     """Loops of scans that not all readers of the running value share."""
-    found = []
+    found: list[Axis] = []
+    if not facts.scanned:
+        return found
     loops = [a for a in schedule.axes if not a.kind.is_expanded]
     for s in facts.statements:
         if s.readers and not s.bound:
