@@ -11,6 +11,7 @@ from random_oracle import host_below, host_wide
 
 import loopwright as lw
 from loopwright.api.threefry import DRAW_MORE
+from loopwright_core.errors import OutOfBoundsError
 from loopwright_core.ir import dtype as dt
 from loopwright_core.ir.dtype import DType
 from support.matrix import LONG, SIZES, Item, equals, is_
@@ -86,7 +87,8 @@ def pools(dtype: DType, n: int, m: int, seed: int) -> Iterator[Item]:
 
 
 def gathers(dtype: DType, n: int, m: int, seed: int) -> Iterator[Item]:
-    """Slices and elements at given and at computed indices; those outside read 0."""
+    """Slices and elements at given and at computed indices; those outside read 0, and of an empty
+    axis nothing is read."""
     x = samples(dtype, (n, m), seed)
     a, rng = array(x), np.random.default_rng([seed, 3])
     if n and m:
@@ -101,7 +103,11 @@ def gathers(dtype: DType, n: int, m: int, seed: int) -> Iterator[Item]:
     inside = (at >= -n) & (at < n)
     want = np.zeros((7, m), dtype.numpy)
     want[inside] = x[at[inside]]
-    yield "computed", lw.take(a, computed, axis=0), is_(want)
+    if n:
+        yield "computed", lw.take(a, computed, axis=0), is_(want)
+    else:
+        with pytest.raises(OutOfBoundsError):
+            lw.take(a, computed, axis=0)
 
 
 def scatters(dtype: DType, n: int, m: int, seed: int) -> Iterator[Item]:

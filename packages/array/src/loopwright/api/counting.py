@@ -40,7 +40,7 @@ def scatter_add(x: Any, indices: Any, values: Any, /, *, axis: int = 0) -> Array
     else:
         new = operand(where, values)
     place = one_axis(axis, x.ndim, where)
-    index = checked_index(indices, x.shape[place], place)
+    index = checked_index(indices, x.shape[place], place, is_read=False)
     if index.dtype.is_bool:
         fail(DTypeError, f"{where} takes integer indices, not bool", fix="use lw.where")
     device = joint_device(where, (x, index, new))

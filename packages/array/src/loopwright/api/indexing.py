@@ -242,8 +242,11 @@ def check_mask(mask: Array, x: Array, sizes: tuple[int, ...]) -> None:
         )
 
 
-def checked_index(part: Any, n: int, axis: int) -> Array:
-    """An index array; where its values are known now, they are checked against the axis."""
+def checked_index(part: Any, n: int, axis: int, is_read: bool = True) -> Array:
+    """An index array; where its values are known now, they are checked against the axis.
+
+    Of an empty axis nothing is read; what would be written there may be dropped.
+    """
     if isinstance(part, list):
         part = host_values(part, "an index") if part else np.zeros(0, np.int64)
     if isinstance(part, np.ndarray):
@@ -256,8 +259,8 @@ def checked_index(part: Any, n: int, axis: int) -> Array:
         if single is not None and part.size:
             _integer(single.arg, n, axis)
     found = as_index(part)
-    if type(n) is int and n == 0 and 0 not in graph.shape(found._uop):
-        _integer(0, n, axis)  # no value has a place there
+    if is_read and type(n) is int and n == 0 and 0 not in graph.shape(found._uop):
+        _integer(0, n, axis)
     return found
 
 
